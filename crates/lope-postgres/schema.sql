@@ -322,6 +322,8 @@ CREATE UNIQUE INDEX runners_project ON lope.runners USING btree (project_path, p
 
 CREATE UNIQUE INDEX runners_section ON lope.runners USING btree (project_path, section_id) WHERE ((status = ANY (ARRAY['idle'::text, 'running'::text])) AND (section_id IS NOT NULL));
 
+CREATE INDEX runners_status ON lope.runners USING btree (status);
+
 CREATE INDEX runs_created ON lope.runs USING btree (created_at, run_id);
 
 CREATE UNIQUE INDEX runs_key ON lope.runs USING btree (key) WHERE (key IS NOT NULL);
@@ -338,7 +340,7 @@ CREATE INDEX task_attempts_project ON lope.task_attempts USING btree (project_pa
 
 CREATE INDEX task_locks_runner ON lope.task_locks USING btree (runner_id);
 
-CREATE UNIQUE INDEX task_locks_section ON lope.task_locks USING btree (project_path, section_id) WHERE (section_id IS NOT NULL);
+CREATE UNIQUE INDEX task_locks_section ON lope.task_locks USING btree (project_path, section_id);
 
 CREATE INDEX tasks_open ON lope.tasks USING btree (project_path, status);
 

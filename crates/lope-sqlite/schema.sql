@@ -295,6 +295,8 @@ CREATE UNIQUE INDEX runners_project ON runners (project_path, place) WHERE statu
 
 CREATE UNIQUE INDEX runners_section ON runners (project_path, section_id) WHERE status IN ('idle', 'running') AND section_id IS NOT NULL;
 
+CREATE INDEX runners_status ON runners (status);
+
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_key ON runs (key) WHERE key IS NOT NULL;
@@ -319,7 +321,7 @@ CREATE INDEX task_attempts_project ON task_attempts (project_path, started_at);
 
 CREATE INDEX task_locks_runner ON task_locks (runner_id);
 
-CREATE UNIQUE INDEX task_locks_section ON task_locks (project_path, section_id) WHERE section_id IS NOT NULL;
+CREATE UNIQUE INDEX task_locks_section ON task_locks (project_path, section_id);
 
 CREATE INDEX tasks_open ON tasks (project_path, status);
 

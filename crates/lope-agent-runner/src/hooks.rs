@@ -2,7 +2,7 @@
 //! on the board; here it is taken and told. What is not heard is told again a few times, by whoever
 //! looks then. Tasks do not wait for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -15,11 +15,12 @@ use lope_agents::records::TaskHookRecord;
 use lope_agents::settings::{HookSettings, HookTarget};
 use lope_model::id::TaskId;
 use lope_workers::{InheritedEnvironment, Requests};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// How long a runner that ends waits until its hooks have heard what it told them.
 const END_PATIENCE: Duration = Duration::from_secs(60);
@@ -31,8 +32,10 @@ const CHANGES_TOGETHER: Duration = Duration::from_millis(200);
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 /// Most of it that is told.
 const WORDS_MAX: u64 = 4_096;
-/// How many are told at once.
+/// How much one hook is told at once.
 const AT_ONCE: usize = 16;
+/// How long nothing is told after the store did not answer.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Where it goes what is to be known about hooks.
 pub type HookReport = Arc<dyn Fn(&str) + Send + Sync>;
@@ -45,7 +48,48 @@ pub struct HookTeller {
     requests: Option<Arc<Requests>>,
     report: HookReport,
     /// What was told here and not heard yet.
-    unheard: Arc<Mutex<BTreeSet<(TaskId, i64, String)>>>,
+    unheard: Arc<Mutex<BTreeSet<HookKey>>>,
+}
+
+/// What is told which hook.
+type HookKey = (TaskId, i64, String);
+type ToldHook = (HookKey, Result<(), BoardError>);
+
+fn key_of(call: &TaskHookRecord) -> HookKey {
+    (call.task_id, call.number, call.hook.clone())
+}
+
+/// What is being told.
+#[derive(Default)]
+struct HookCalls {
+    calls: JoinSet<ToldHook>,
+    /// What is not told again here.
+    begun: BTreeSet<HookKey>,
+    /// How much each hook is told now.
+    at_once: BTreeMap<String, usize>,
+}
+
+impl HookCalls {
+    /// May this be told now?
+    fn begins(&mut self, key: &HookKey) -> bool {
+        let at_once = self.at_once.entry(key.2.clone()).or_default();
+        let begins = *at_once < AT_ONCE && self.begun.insert(key.clone());
+        *at_once += usize::from(begins);
+        begins
+    }
+
+    /// One has ended, and perhaps others.
+    fn ended(&mut self, first: Result<ToldHook, JoinError>) -> Vec<ToldHook> {
+        let others = std::iter::from_fn(|| self.calls.try_join_next());
+        let all = std::iter::once(first).chain(others);
+        let all = all.map(|told| told.expect("telling a hook does not panic"));
+        let all: Vec<ToldHook> = all.collect();
+        for (key, _) in &all {
+            let at_once = self.at_once.entry(key.2.clone()).or_default();
+            *at_once = at_once.saturating_sub(1);
+        }
+        all
+    }
 }
 
 impl std::fmt::Debug for HookTeller {
@@ -69,24 +113,33 @@ impl HookTeller {
         }
     }
 
-    /// Tell what is due, each hook once, and wait until it is told; how long until more is due.
-    pub async fn tell_due(&self) -> Result<Option<Duration>, BoardError> {
-        let found = self.board.hooks_to_tell().await?;
-        if found.due.is_empty() {
-            return Ok(found.next.map(lope_model::Span::to_duration));
-        }
-        let mut calls = JoinSet::new();
-        for call in found.due {
-            if calls.len() >= AT_ONCE {
-                calls.join_next().await;
+    /// Tell what is due, each once, and wait until it is told.
+    pub async fn tell_due(&self) -> Result<(), BoardError> {
+        let mut telling = HookCalls::default();
+        loop {
+            self.begin_due(&mut telling).await?;
+            // What was told stays in mind: what was not heard is told again by whoever looks then.
+            let Some(told) = telling.calls.join_next().await else {
+                return Ok(());
+            };
+            for (_, told) in telling.ended(told) {
+                told?;
             }
-            let teller = self.clone();
-            calls.spawn(async move { teller.tell(&call).await });
         }
-        for told in calls.join_all().await {
-            told?;
+    }
+
+    /// Begin to tell what is due; how long until more is. One hook waits for no other.
+    async fn begin_due(&self, telling: &mut HookCalls) -> Result<Option<Duration>, BoardError> {
+        let found = self.board.hooks_to_tell().await?;
+        for call in found.due {
+            let key = key_of(&call);
+            if telling.begins(&key) {
+                let teller = self.clone();
+                let told = async move { (key_of(&call), teller.tell(&call).await) };
+                telling.calls.spawn(told);
+            }
         }
-        Ok(Some(Duration::ZERO))
+        Ok(found.next.map(lope_model::Span::to_duration))
     }
 
     /// Tell what is due, again and again, until the work has ended and all is told, or a while after.
@@ -95,23 +148,35 @@ impl HookTeller {
             return;
         }
         let mut changes = self.board.watch();
+        let mut telling = HookCalls::default();
         let mut patience = None;
+        let failed = |error: BoardError| (self.report)(&format!("hooks: {error}"));
         loop {
             changes.take();
-            let next = self.tell_due().await.unwrap_or_else(|error| {
-                (self.report)(&format!("hooks: {error}"));
-                Some(Duration::from_secs(1))
+            // What was written before the end is seen after it.
+            let is_over = *ended.borrow();
+            let next = self.begin_due(&mut telling).await.unwrap_or_else(|error| {
+                failed(error);
+                Some(AFTER_ERROR)
             });
-            if *ended.borrow() {
+            if is_over && telling.calls.is_empty() {
                 let end: Instant = *patience.get_or_insert_with(|| Instant::now() + END_PATIENCE);
                 // What others tell is theirs.
-                let is_theirs = next != Some(Duration::ZERO) && self.unheard().is_empty();
-                if next.is_none() || is_theirs || Instant::now() >= end {
+                if next.is_none() || self.unheard().is_empty() || Instant::now() >= end {
                     return;
                 }
             }
             tokio::select! {
                 () = changes.changed() => tokio::time::sleep(CHANGES_TOGETHER).await,
+                Some(told) = telling.calls.join_next() => {
+                    for (key, told) in telling.ended(told) {
+                        telling.begun.remove(&key);
+                        if let Err(error) = told {
+                            failed(error);
+                            tokio::time::sleep(AFTER_ERROR).await;
+                        }
+                    }
+                }
                 () = tokio::time::sleep(next.unwrap_or(POLL).min(POLL)) => {}
                 // One that is dropped has ended.
                 gone = ended.changed(), if patience.is_none() => if gone.is_err() { return },
@@ -126,7 +191,7 @@ impl HookTeller {
         std::future::pending().await
     }
 
-    fn unheard(&self) -> MutexGuard<'_, BTreeSet<(TaskId, i64, String)>> {
+    fn unheard(&self) -> MutexGuard<'_, BTreeSet<HookKey>> {
         self.unheard
             .lock()
             .expect("no panic while the lock is held")
@@ -139,7 +204,7 @@ impl HookTeller {
         let Some(taken) = self.board.take_hook(call).await? else {
             return Ok(());
         };
-        let key = (taken.task_id, taken.number, taken.hook.clone());
+        let key = key_of(&taken);
         self.unheard().insert(key.clone());
         let made = tokio::time::timeout(hook.timeout.to_duration(), self.once(hook, &taken)).await;
         let error = match made {
@@ -188,13 +253,16 @@ impl HookTeller {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
+            .process_group(0)
             .spawn()
             .map_err(|error| error.to_string())?;
+        let mut group = HookGroup::of(&child);
         if let Some(mut input) = child.stdin.take() {
             // One that does not read what it is told may still do well.
             let _ = input.write_all(call.body.as_bytes()).await;
         }
         let (status, words) = ended(&mut child).await.map_err(|error| error.to_string())?;
+        group.0 = None;
         if status.success() {
             return Ok(());
         }
@@ -202,6 +270,25 @@ impl HookTeller {
             "" => status.to_string(),
             words => format!("{status}: {words}"),
         })
+    }
+}
+
+/// The processes of a command that has not ended: they are killed with it.
+struct HookGroup(Option<Pid>);
+
+impl HookGroup {
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(id.and_then(Pid::from_raw))
+    }
+}
+
+impl Drop for HookGroup {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // One that is gone needs nothing more.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use tokio::process::Command;
 pub const DIFF_MAX: usize = 1024 * 1024;
 /// Most new files whose contents a diff shows.
 const NEW_FILES_MAX: usize = 200;
+/// The branches of worktrees.
+const BRANCHES: &str = "refs/heads/lope/";
 
 /// Why git did not do something, in its words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -47,20 +49,26 @@ impl Worktrees {
         let folder = self.folder.join(task.to_string());
         std::fs::create_dir_all(&folder)
             .map_err(|error| GitError(format!("{}: {error}", folder.display())))?;
-        // A runner that died may have made one that nobody knows of.
+        let top = Path::new(&top);
+        let taken = text(top, &["for-each-ref", "--format=%(refname)", BRANCHES]).await?;
+        let branch_of = |name: &str| format!("lope/{task}/{name}");
+        // A runner that died may have made one that nobody knows of; a branch whose folder is gone
+        // may hold commits that nobody else has.
         let free = (0..).map(|again| match again {
             0 => number.to_string(),
             again => format!("{number}-{again}"),
         });
-        let mut free = free.filter(|name| !folder.join(name).exists());
+        let mut free = free.filter(|name| {
+            let branch = format!("refs/heads/{}", branch_of(name));
+            !folder.join(name).exists() && !taken.lines().any(|line| line == branch)
+        });
         let name = free.next().expect("names do not end");
         let path = folder.join(&name);
         let shown = path.display().to_string();
-        let branch = format!("lope/{task}/{name}");
-        let top = Path::new(&top);
+        let branch = branch_of(&name);
         git(
             top,
-            &["worktree", "add", "--quiet", "-B", &branch, &shown, &base],
+            &["worktree", "add", "--quiet", "-b", &branch, &shown, &base],
         )
         .await?;
         Ok(path.join(prefix))

@@ -1,6 +1,7 @@
 //! The board as people, agents and runners use it: each call reads, asks the law, and writes what it
 //! decided over what was read; if somebody was faster, it begins again.
 
+mod add;
 mod claims;
 mod declare;
 mod hooks;
@@ -24,21 +25,23 @@ use thiserror::Error;
 
 use crate::law::decide::Refused;
 use crate::law::lock::{BroughtBack, brought_back};
+use crate::law::select::is_open;
 use crate::law::watched::WatchedRunners;
 use crate::law::{BoardView, ProcessProof, TaskRules};
 use crate::records::{
     AgentRunnerRecord, Author, BoardRecord, RunnerStatus, TaskEventKind, TaskEventRecord,
-    TaskStatus,
+    TaskRecord, TaskStatus,
 };
 use crate::settings::HookSettings;
 
+pub use add::TaskDraft;
 pub use claims::{ClaimOutcome, HeldTask, LockLost};
 pub use declare::{TOKEN_VARIABLE, TaskToken};
 pub use hooks::{HookAgain, HooksToTell};
 pub use projects::RemovedProject;
 pub use rounds::{AttemptStart, NotBegun, StartedAttempt};
 pub use runners::{RunnerEntry, RunnerPlace};
-pub use tasks::{TaskDetail, TaskDraft, TaskFilter};
+pub use tasks::{TaskDetail, TaskFilter};
 
 /// How often a change is tried again when others were faster.
 const TRIES_MAX: u32 = 50;
@@ -117,25 +120,43 @@ impl AgentBoard {
 
     /// The board at one moment; of one project, or of all.
     pub async fn view(&self, project: Option<&str>) -> BoardResult<BoardView> {
-        let open = TaskStatus::ALL.iter().copied();
-        let open = open.filter(|status| *status != TaskStatus::Completed);
         let live = [RunnerStatus::Idle, RunnerStatus::Running].map(RunnerStatus::as_str);
         let of = |select: BoardSelect, column: &'static str| match project {
             Some(path) => select.among(column, [path]),
             None => select,
         };
-        let tasks = BoardSelect::all(TASKS).among("status", open.map(TaskStatus::as_str));
         let read = self
             .board
             .read(vec![
                 of(BoardSelect::all(PROJECTS), "path"),
                 of(BoardSelect::all(SECTIONS), "project_path"),
-                of(tasks, "project_path"),
+                of(not_completed(), "project_path"),
                 of(BoardSelect::all(TASK_LOCKS), "project_path"),
                 BoardSelect::all(RUNNERS).among("status", live),
             ])
             .await?;
-        self.seen(read)
+        let mut view = self.seen(read)?;
+        if project.is_some() {
+            view.open_elsewhere = self.open_elsewhere(&view.tasks).await?;
+        }
+        Ok(view)
+    }
+
+    /// Tasks that these wait for, that are not completed and not among them. Asked for only if
+    /// something that they wait for is not there.
+    async fn open_elsewhere(&self, tasks: &[TaskRecord]) -> BoardResult<BTreeSet<TaskId>> {
+        let own: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+        let startable = tasks.iter().filter(|task| is_open(task));
+        let waits = startable.flat_map(|task| task.dependencies.iter());
+        let others: BTreeSet<TaskId> = waits.copied().filter(|id| !own.contains(id)).collect();
+        let others: Vec<String> = others.iter().map(TaskId::to_string).collect();
+        let mut open = BTreeSet::new();
+        for part in others.chunks(limit::BOARD_VALUES_MAX) {
+            let select = not_completed().among("id", part.iter().cloned());
+            let found: Vec<TaskRecord> = self.rows(select).await?;
+            open.extend(found.iter().map(|task| task.id));
+        }
+        Ok(open)
     }
 
     /// Bring back what lies ahead of a clock that was set back. False: there was nothing.
@@ -164,6 +185,7 @@ impl AgentBoard {
             projects: taken(&mut read, 0)?,
             sections: taken(&mut read, 1)?,
             tasks: taken(&mut read, 2)?,
+            open_elsewhere: BTreeSet::new(),
             locks: taken(&mut read, 3)?,
             clock: read.clock,
             runners,
@@ -223,6 +245,16 @@ impl AgentBoard {
         Ok(self.board.commit(changes).await?.is_ok())
     }
 
+    /// Write one part after the other. False: somebody was faster; parts may be written.
+    async fn commit_in_parts(&self, changes: &[BoardChange]) -> BoardResult<bool> {
+        for part in changes.chunks(limit::BOARD_CHANGES_MAX) {
+            if !self.commit(part.to_vec()).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Delete rows, many in one commit; how many. One that somebody changed or deleted meanwhile is
     /// left to him.
     async fn forget<R: BoardRecord>(&self, old: &[R]) -> BoardResult<usize> {
@@ -259,6 +291,13 @@ impl AgentBoard {
         };
         Ok(event.inserted())
     }
+}
+
+/// Tasks that are not completed.
+fn not_completed() -> BoardSelect {
+    let open = TaskStatus::ALL.iter().copied();
+    let open = open.filter(|status| *status != TaskStatus::Completed);
+    BoardSelect::all(TASKS).among("status", open.map(TaskStatus::as_str))
 }
 
 /// Rows of one selection.

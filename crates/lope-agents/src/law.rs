@@ -2,7 +2,7 @@
 //!
 //! `settle`: what the end of an attempt means for its task. `decide`: what a person may decide.
 //! `lock`: who holds a task. `select`: which task is next. `budget`: whether it may be started.
-//! `wakeup`: what becomes of the projects of a snapshot. `watched`: whose silence is believed. Times and facts about processes come in;
+//! `waiting`: in which order tasks are added. `wakeup`: what becomes of the projects of a snapshot. `watched`: whose silence is believed. Times and facts about processes come in;
 //! nothing here reads a clock, a store or a process.
 
 pub mod budget;
@@ -10,11 +10,13 @@ pub mod decide;
 pub mod lock;
 pub mod select;
 pub mod settle;
+pub mod waiting;
 pub mod wakeup;
 pub mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span};
 use lope_store::board::BoardClock;
 
@@ -84,8 +86,11 @@ pub struct BoardView {
     pub awake: i64,
     pub projects: Vec<ProjectRecord>,
     pub sections: Vec<SectionRecord>,
-    /// Every task that is not completed; a dependency that is not among them is met.
+    /// Every task that is not completed.
     pub tasks: Vec<TaskRecord>,
+    /// Dependencies of theirs that are not completed and are tasks of other projects; one that is
+    /// neither here nor among the tasks is met.
+    pub open_elsewhere: BTreeSet<TaskId>,
     pub locks: Vec<TaskLockRecord>,
     /// Runners that have not ended.
     pub runners: Vec<AgentRunnerRecord>,

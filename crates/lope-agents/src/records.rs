@@ -40,13 +40,23 @@ pub trait BoardRecord: Sized {
     }
 
     /// This row over the one that it was read as.
-    fn updated(mut self) -> BoardChange {
+    fn updated(self) -> BoardChange {
+        self.written(true)
+    }
+
+    /// The same, and nobody is woken: it is a sign of life.
+    fn renewed(self) -> BoardChange {
+        self.written(false)
+    }
+
+    fn written(mut self, wakes: bool) -> BoardChange {
         let over = self.revision();
         self.set_revision(over + 1);
         BoardChange::Update {
             table: Self::TABLE,
             row: self.to_row(),
             over,
+            wakes,
         }
     }
 

@@ -71,6 +71,24 @@ impl ListedTask {
     }
 }
 
+impl ListedTask {
+    /// The task, if a board would take it.
+    fn checked(self) -> Result<Self, BadTaskList> {
+        match self.to_new("", ReviewBy::None).validate() {
+            Ok(()) => Ok(self),
+            Err(error) => Err(BadTaskList {
+                line: self.line,
+                message: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// A text without the mark that some editors begin files with.
+fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 impl From<&TaskRecord> for ListedTask {
     fn from(task: &TaskRecord) -> Self {
         Self {

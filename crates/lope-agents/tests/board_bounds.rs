@@ -1,15 +1,17 @@
 //! What bounds the board: days and their budgets, splits, parts that are open, tokens that are stale.
 
-use lope_agents::board::{BoardError, ClaimOutcome, TaskToken};
+use lope_agents::board::{BoardError, ClaimOutcome, TaskDraft, TaskFilter, TaskToken};
 use lope_agents::law::TaskRules;
 use lope_agents::law::decide::Decision;
+use lope_agents::law::select::{NotEligible, objection};
 use lope_agents::law::settle::AttemptEnd;
 use lope_agents::records::{
     AttemptRole, Author, Budget, StopReason, TaskEventKind, TaskRecord, TaskStatus,
 };
-use lope_model::Span;
+use lope_model::id::TaskId;
+use lope_model::{Span, limit};
 
-use crate::fixture::{self, Stage, ended, runner_id};
+use crate::fixture::{self, PROJECT, Stage, ended, runner_id};
 
 async fn claim(stage: &Stage) -> ClaimOutcome {
     fixture::claim(stage, runner_id()).await
@@ -29,6 +31,101 @@ fn a_dollar_a_day() -> TaskRules {
         },
         ..TaskRules::default()
     }
+}
+
+/// "Eligible = pending with dependencies completed": also those of another project, for whoever looks
+/// at one project and for whoever looks at all.
+#[tokio::test]
+async fn a_task_waits_for_one_of_another_project() {
+    let stage = Stage::new().await;
+    let other = "/projects/library";
+    stage.board.add_project(other, None).await.unwrap();
+    let first = stage.added(TaskDraft::new(other, "first")).await;
+    let waiting = TaskDraft {
+        dependencies: vec![first.id],
+        ..TaskDraft::new(PROJECT, "waiting")
+    };
+    let waiting = stage.added(waiting).await;
+    for project in [Some(PROJECT), None] {
+        let view = stage.board.view(project).await.unwrap();
+        let why = objection(&view, &waiting, None, &stage.board.rules);
+        assert_eq!(why, Some(NotEligible::Waits(vec![first.id])), "{project:?}");
+    }
+    assert!(matches!(claim(&stage).await, ClaimOutcome::Nothing));
+    let approved = Decision::Done { result: None };
+    let id = first.id.to_string();
+    let done = stage.board.decide(&id, &approved, Author::Person).await;
+    assert_eq!(done.unwrap().status, TaskStatus::Completed);
+    let ClaimOutcome::Claimed(held) = claim(&stage).await else {
+        panic!("what it waited for is completed");
+    };
+    assert_eq!(held.task.id, waiting.id);
+}
+
+/// A list is added whole or not at all, also one that is too long for one commit; whoever is waited for
+/// comes first.
+#[tokio::test]
+async fn a_long_list_is_added_whole_or_not_at_all() {
+    let stage = Stage::new().await;
+    let most = limit::BOARD_CHANGES_MAX;
+    let draft = |place: usize| TaskDraft {
+        id: Some(TaskId::from_uuid(uuid::Uuid::from_u128(place as u128 + 1))),
+        ..TaskDraft::new(PROJECT, format!("task {place}"))
+    };
+    let mut drafts: Vec<TaskDraft> = (0..most + 100).map(draft).collect();
+    let last = drafts.last().and_then(|task| task.id).unwrap();
+    drafts[0].dependencies = vec![last];
+    let count = async || {
+        stage
+            .board
+            .tasks(&TaskFilter::default())
+            .await
+            .unwrap()
+            .len()
+    };
+    let wrong: [fn(&mut TaskDraft); 4] = [
+        |task| task.title = "x".repeat(1_001),
+        |task| task.id = Some(TaskId::from_uuid(uuid::Uuid::from_u128(7))),
+        |task| task.dependencies = vec![TaskId::from_uuid(uuid::Uuid::from_u128(99_999))],
+        |task| task.dependencies = vec![TaskId::from_uuid(uuid::Uuid::from_u128(1))],
+    ];
+    for (place, spoil) in wrong.iter().enumerate() {
+        let mut bad = drafts.clone();
+        spoil(bad.last_mut().unwrap());
+        stage.board.add_list(&bad).await.unwrap_err();
+        assert_eq!(count().await, 0, "{place}");
+    }
+    let added = stage.board.add_list(&drafts).await.unwrap();
+    assert_eq!((added.len(), count().await), (most + 100, most + 100));
+    let listed = stage.board.tasks(&TaskFilter::default()).await.unwrap();
+    assert_eq!(listed, added, "in their order");
+    let again = stage.board.add_list(&drafts).await.unwrap_err();
+    assert!(matches!(again, BoardError::Refused(_)), "{again}");
+}
+
+/// What is forgotten may have a long history.
+#[tokio::test]
+async fn a_task_of_which_much_was_said_is_removed() {
+    let stage = Stage::new().await;
+    let task = stage.task("a").await;
+    let waiting = TaskDraft {
+        dependencies: vec![task.id],
+        ..TaskDraft::new(PROJECT, "b")
+    };
+    let waiting = stage.added(waiting).await;
+    let id = task.id.to_string();
+    for number in 0..=limit::BOARD_CHANGES_MAX {
+        let words = format!("note {number}");
+        let noted = stage.board.note(&id, Author::Agent, &words).await;
+        noted.unwrap();
+    }
+    stage.board.remove_task(&id).await.unwrap();
+    let missing = stage.board.task(&id).await.unwrap_err();
+    assert!(matches!(missing, BoardError::Missing { .. }), "{missing}");
+    assert_eq!(
+        fixture::claimed(&stage, runner_id()).await.task.id,
+        waiting.id
+    );
 }
 
 /// A day's budget blocks nothing: tasks wait for the next day, or for a budget that is raised.

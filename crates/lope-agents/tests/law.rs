@@ -4,10 +4,12 @@ use lope_agents::law::TaskRules;
 use lope_agents::law::budget::{exhausted, left, looks_back};
 use lope_agents::law::decide::{Decision, decide};
 use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, failures, settle};
+use lope_agents::law::waiting::dependencies_first;
 use lope_agents::records::{
     AttemptRole, Author, Budget, JsonText, ReviewBy, StopReason, TaskAttemptRecord, TaskRecord,
     TaskStatus,
 };
+use lope_model::id::TaskId;
 use lope_model::{Span, Timestamp};
 use proptest::prelude::*;
 
@@ -346,6 +348,68 @@ async fn a_question_waits_for_its_answer() {
     let answered = decide(&asked, &answer, Author::Person, &rules, NOW).unwrap();
     assert_eq!(answered.status, TaskStatus::Pending);
     assert_eq!(answered.answer.as_deref(), Some("blue"));
+    // A reviewer at work goes on; a person who asks stops the review. With the answer it goes on.
+    task.status = TaskStatus::Review;
+    let asked = decide(&task, &ask, Author::Agent, &rules, NOW).unwrap();
+    assert_eq!(asked.status, TaskStatus::Review);
+    let asked = decide(&task, &ask, Author::Person, &rules, NOW).unwrap();
+    assert_eq!(asked.status, TaskStatus::Blocked);
+    let answered = decide(&asked, &answer, Author::Person, &rules, NOW).unwrap();
+    assert_eq!(answered.status, TaskStatus::Review);
+}
+
+/// Those that others wait for come first, else all as they stand; nobody waits for himself.
+#[tokio::test]
+async fn tasks_are_added_after_those_that_they_wait_for() {
+    let id = |number: u128| TaskId::from_uuid(uuid::Uuid::from_u128(number));
+    let blank = at_work(ReviewBy::None).await;
+    let order = |waits: &[&[u128]]| {
+        let tasks = waits.iter().enumerate().map(|(place, waits)| {
+            let mut task = blank.clone();
+            task.id = id(place as u128);
+            *task.dependencies = waits.iter().map(|number| id(*number)).collect();
+            task
+        });
+        dependencies_first(&tasks.collect::<Vec<_>>())
+    };
+    assert_eq!(order(&[]), Ok(vec![]));
+    assert_eq!(order(&[&[], &[], &[]]), Ok(vec![0, 1, 2]));
+    assert_eq!(order(&[&[2], &[], &[1]]), Ok(vec![1, 2, 0]));
+    assert_eq!(order(&[&[1, 1], &[77]]), Ok(vec![1, 0]));
+    assert_eq!(order(&[&[0]]), Err(id(0)));
+    assert_eq!(order(&[&[], &[2], &[3], &[1]]), Err(id(1)));
+}
+
+/// What a reviewer asked is answered for the review: what was worked is not worked again, unless it
+/// was rejected.
+#[tokio::test]
+async fn a_reviewers_question_is_answered_for_the_review() {
+    let rules = TaskRules::default();
+    let mut task = at_work(ReviewBy::Agent).await;
+    task.status = TaskStatus::Review;
+    task.question = Some("which?".to_owned());
+    let answer = Decision::Answer {
+        answer: "this".to_owned(),
+    };
+    let (approved, rejected) = (ReviewVerdict::Approved, ReviewVerdict::Rejected);
+    let rows = [
+        (StopReason::Success, None, TaskStatus::Review),
+        (StopReason::Success, Some(approved), TaskStatus::Review),
+        (StopReason::Success, Some(rejected), TaskStatus::Pending),
+        (StopReason::Hang, None, TaskStatus::Review),
+        (StopReason::RunnerDeath, None, TaskStatus::Review),
+        (StopReason::Drain, None, TaskStatus::Review),
+    ];
+    for (reason, verdict, expected) in rows {
+        let end = AttemptEnd {
+            verdict,
+            ..end(AttemptRole::Review, reason)
+        };
+        let settled = settle(&task, &end, 1, &rules, NOW).unwrap().task;
+        assert_eq!(settled.status, TaskStatus::Blocked, "{reason} {verdict:?}");
+        let answered = decide(&settled, &answer, Author::Person, &rules, NOW).unwrap();
+        assert_eq!(answered.status, expected, "{reason} {verdict:?}");
+    }
 }
 
 fn attempt(task: &TaskRecord, started_at: Timestamp, cost_micros: i64) -> TaskAttemptRecord {

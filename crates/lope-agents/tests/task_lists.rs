@@ -104,12 +104,37 @@ fn what_is_wrong_is_named_with_its_line() {
             "dollars",
         ),
         ("[{\"title\": \"a\", \"id\": \"x\"}]", 1, "UUID"),
+        (
+            "[{\"title\": \"a\"},\n {\"title\": \"b\", \"section\": \" \"}]",
+            2,
+            "a section needs a name",
+        ),
     ];
+    let long = format!("- [ ] a\n- [ ] {}\n", "x".repeat(1_001));
+    let of_board = [
+        (long.as_str(), 2, "at most 1000 bytes"),
+        ("- [ ] a\n- [ ] b\n  c\0d\n", 2, "zero bytes"),
+    ];
+    for (text, line, words) in of_board {
+        let bad = read_markdown(text).unwrap_err();
+        assert_eq!(bad.line, line, "{bad}");
+        assert!(bad.message.contains(words), "{bad}");
+    }
     for (text, line, words) in rows {
         let bad = read_json(text).unwrap_err();
         assert_eq!(bad.line, line, "{text}: {bad}");
         assert!(bad.message.contains(words), "{text}: {bad}");
     }
+}
+
+/// Some editors begin a file with a mark that nobody sees.
+#[test]
+fn a_byte_order_mark_hides_no_task() {
+    let tasks = read_markdown("\u{feff}- [ ] a\n- [ ] b\n").unwrap();
+    let titles: Vec<&str> = tasks.iter().map(|task| task.title.as_str()).collect();
+    assert_eq!(titles, ["a", "b"]);
+    let tasks = read_json("\u{feff}[{\"title\": \"a\"}]").unwrap();
+    assert_eq!(tasks[0].title, "a");
 }
 
 fn listed() -> impl Strategy<Value = ListedTask> {

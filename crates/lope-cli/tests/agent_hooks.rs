@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fixture::agent_project::{AgentProject, RunnerChild};
+use crate::fixture::agent_project::{AgentProject, RunnerChild, is_there};
 use crate::fixture::http::Request;
 use crate::server::Up;
 use crate::stage::until;
@@ -259,6 +259,47 @@ fn whole_request(stream: &mut TcpStream) -> String {
             return text;
         }
     }
+}
+
+/// "Whoever is there tells it at once": one hook that takes its time keeps nothing from another.
+#[test]
+fn a_hook_that_takes_long_delays_no_other() {
+    let slow = "[sh, -c, 'cat >/dev/null; touch $HOME/slow; while [ ! -e $HOME/go ]; do sleep 0.05; done']";
+    let quick = "[sh, -c, 'cat >$HOME/heard.$$; mv $HOME/heard.$$ $HOME/heard.d/']";
+    let hooks = format!(
+        "  hooks:\n    - {{ on: [skipped], command: {slow}, timeout: 1h }}\n    \
+         - {{ on: [skipped], command: {quick} }}\n"
+    );
+    let shop = AgentProject::with(&hooks, "");
+    let path = |name: &str| shop.home.path().join(name);
+    std::fs::create_dir(path("heard.d")).unwrap();
+    let ids = ["a", "b", "c"].map(|title| shop.add(title, &[]));
+    let up = Up::start(&shop.home, &["--http", "127.0.0.1:0"]);
+    for (place, id) in ids.iter().enumerate() {
+        shop.lope(&["tasks", "skip", id]).done();
+        until("the quick one hears it", || heard(&shop).len() > place);
+        until("the slow one is at it", || path("slow").exists());
+    }
+    assert_eq!(heard(&shop), ids.map(|id| pair("task.skipped", &id)));
+    std::fs::write(path("go"), "").unwrap();
+    until("it is told", || is_all_told(&shop));
+    drop(up);
+}
+
+/// What a hook started goes with it when it takes too long.
+#[test]
+fn a_hook_that_is_stopped_leaves_no_process() {
+    let command = "[sh, -c, 'cat >/dev/null; sleep 1000 & echo $! >$HOME/left; wait']";
+    let hooks = format!(
+        "  hooks:\n    - {{ on: [skipped], command: {command}, timeout: 1s, retries: 0 }}\n"
+    );
+    let shop = AgentProject::with(&hooks, "");
+    let id = shop.add("a", &[]);
+    shop.lope(&["tasks", "skip", &id]).done();
+    shop.lope(&["runners", "wakeup"]).done();
+    assert!(is_all_told(&shop), "it is given up");
+    let left = std::fs::read_to_string(shop.home.path().join("left")).unwrap();
+    until("what it started is gone", || !is_there(&left));
 }
 
 /// "Hooks on task events (command or webhook with retry)": what is decided through HTTP, by a

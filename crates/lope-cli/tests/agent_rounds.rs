@@ -21,6 +21,26 @@ fn steps(run: &Value) -> Vec<(&str, &str, i64)> {
         .collect()
 }
 
+/// What a reviewer asks is waited for as what a worker asks is; with the answer the review goes on, and
+/// nothing is worked on again.
+#[test]
+fn what_a_reviewer_asks_is_answered_for_the_review() {
+    let shop = AgentProject::new();
+    let id = shop.add("wonder about it", &["--review", "agent"]);
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "blocked", "{task}");
+    assert_eq!(task["question"], "Which colour?", "{task}");
+    let answered = shop.json(&["tasks", "answer", &id, "it is blue"]);
+    assert_eq!(answered["status"], "review", "{answered}");
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "completed", "{task}");
+    assert_eq!(attempts(&task, "role"), ["work", "review", "review"]);
+    assert_eq!(attempts(&task, "stopReason"), ["success"; 3], "{task}");
+    assert_eq!(shop.file("begun.log").lines().count(), 1);
+}
+
 #[test]
 fn a_round_of_a_task_is_a_run_of_the_built_in_workflow() {
     let shop = AgentProject::new();

@@ -103,6 +103,41 @@ fn an_attempt_that_failed_is_followed_by_one_with_a_fresh_worktree() {
     assert_eq!((none.code, none.err.contains("worktree")), (1, true));
 }
 
+/// A worktree is "never deleted while dirty or unpushed", and neither is its branch: when the same task
+/// comes again, with its attempts counted anew, a branch that is there stays as it is.
+#[test]
+fn a_branch_with_commits_stays_when_its_task_is_imported_again() {
+    let shop = repository();
+    let id = shop.add("succeed", &[]);
+    shop.work();
+    let first = worktree(&shop.task(&id), 0);
+    git(&first, &["add", "-A"]);
+    git(&first, &["commit", "-q", "-m", "work"]);
+    let branch = shop.project.join(format!(".git/refs/heads/lope/{id}/1"));
+    let commit = std::fs::read_to_string(&branch).unwrap();
+    let list = shop.json(&["tasks", "export", "--project", "shop"]);
+    let list = list.to_string().replace("\"completed\"", "\"pending\"");
+    let file = shop.home.path().join("again.json");
+    std::fs::write(&file, list).unwrap();
+    for is_pruned in [false, true] {
+        let words = ["projects", "remove", "shop", "--force"];
+        shop.lope(&words).done();
+        std::fs::remove_dir_all(shop.home.path().join(".lope/worktrees")).unwrap();
+        if is_pruned {
+            git(&shop.project, &["worktree", "prune"]);
+        }
+        shop.lope(&["projects", "add", "shop"]).done();
+        let words = ["tasks", "import", file.to_str().unwrap()];
+        shop.lope(&[&words[..], &["--project", "shop"]].concat())
+            .done();
+        shop.work();
+        let task = shop.task(&id);
+        assert_eq!(task["status"], "completed", "{is_pruned}: {task}");
+        let now = std::fs::read_to_string(&branch).unwrap();
+        assert_eq!(now, commit, "{is_pruned}");
+    }
+}
+
 /// A tool that tells its session and then works for as long as `go` is missing.
 const CLAUDE: &str = r#"#!/bin/sh
 echo "$@" >>args.log

@@ -45,6 +45,27 @@ impl Shop {
     }
 }
 
+/// An agent that names another task does not say by that that its own is done.
+#[test]
+fn an_id_alone_says_nothing_of_a_task() {
+    let shop = Shop::new();
+    let [own, other] = ["a", "b"].map(|title| shop.add(title, &[]));
+    let token = shop.json(&["tasks", "claim", &own])["token"].clone();
+    let token = token.as_str().unwrap();
+    for verb in ["done", "fail"] {
+        let bad = shop.agent(token, &["tasks", verb, &other]);
+        let told = format!(
+            "error: '{other}' is the id of a task: what is said about it is missing\n  hint: 'TEXT \
+             --task ID' names a task; an agent speaks of its own alone\n"
+        );
+        assert_eq!((bad.code, bad.err), (2, told), "{verb}");
+    }
+    let statuses = [&own, &other].map(|id| shop.json(&["tasks", "show", id])["status"].clone());
+    assert_eq!(statuses, ["in_progress", "pending"]);
+    shop.agent(token, &["tasks", "done", &own]).done();
+    assert_eq!(shop.json(&["tasks", "show", &own])["status"], "completed");
+}
+
 #[test]
 fn a_project_is_registered_listed_switched_and_forgotten() {
     let shop = Shop::new();

@@ -86,6 +86,7 @@ fn rewritten(change: &BoardChange, over: i64) -> BoardChange {
         table: *table,
         row,
         over,
+        wakes: true,
     }
 }
 

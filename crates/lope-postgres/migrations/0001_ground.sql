@@ -300,7 +300,7 @@ create table {schema}.task_locks (
 );
 
 create index task_locks_runner on {schema}.task_locks (runner_id);
-create unique index task_locks_section on {schema}.task_locks (project_path, section_id) where section_id is not null;
+create unique index task_locks_section on {schema}.task_locks (project_path, section_id);
 
 create table {schema}.task_attempts (
     task_id      text collate "C" not null,
@@ -377,6 +377,7 @@ create table {schema}.runners (
 
 create unique index runners_project on {schema}.runners (project_path, place) where status in ('idle', 'running');
 create unique index runners_section on {schema}.runners (project_path, section_id) where status in ('idle', 'running') and section_id is not null;
+create index runners_status on {schema}.runners (status);
 
 create function {schema}.datetime(value text) returns text language sql stable parallel safe
     return to_char(value::timestamptz at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS');

@@ -53,7 +53,7 @@ impl BoardVerbs for Handle {
     async fn commit(&self, changes: Vec<BoardChange>) -> StoreResult<BoardReply> {
         validate::changes(&changes)?;
         let reply = self.0.commit_board(&changes).await?;
-        if reply.is_ok() {
+        if reply.is_ok() && changes.iter().any(BoardChange::wakes) {
             self.0.notifiers.runs_changed(Hint::Work);
         }
         Ok(reply)

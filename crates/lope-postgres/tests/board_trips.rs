@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use lope_agents::AgentBoard;
-use lope_agents::board::{ClaimOutcome, TaskDraft};
+use lope_agents::board::{ClaimOutcome, RunnerEntry, RunnerPlace, TaskDraft};
 use lope_agents::law::TaskRules;
 use lope_agents::law::select::TaskQuery;
 use lope_agents::machine::LocalMachine;
+use lope_agents::records::{RunnerStatus, StopLevel};
 use lope_model::RunnerId;
 use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::Store;
@@ -51,6 +52,7 @@ async fn claim(store: &Store, id: &str) -> BoardReply {
         table: TASKS,
         row: row(TASKS, id, 2),
         over: 1,
+        wakes: true,
     };
     let lock = BoardChange::Insert {
         table: TASK_LOCKS,
@@ -191,6 +193,18 @@ async fn the_tasks_of_a_project_are_found_without_those_of_others() {
     }
     let many = vec![TaskDraft::new("/q", "of another"); 100];
     board.add_tasks(many).await.unwrap();
+    // Runners that have ended are listed for days; others are at work elsewhere.
+    for _ in 0..100 {
+        let id = entered(&board, "/q").await;
+        let ended = board.end_runner(id, RunnerStatus::Completed, None).await;
+        assert!(ended.unwrap().is_some());
+        let query = TaskQuery {
+            project: Some("/q"),
+            ..TaskQuery::default()
+        };
+        let claimed = board.claim(&query, id, TaskRules::default().lock_expiry);
+        assert!(matches!(claimed.await.unwrap(), ClaimOutcome::Claimed(_)));
+    }
     board
         .add_tasks(vec![TaskDraft::new("/p", "a task")])
         .await
@@ -205,6 +219,61 @@ async fn the_tasks_of_a_project_are_found_without_those_of_others() {
     assert!((1..10).contains(&more), "{more} rows were read");
 }
 
+/// A runner that begins on a project.
+async fn entered(board: &AgentBoard, project: &str) -> RunnerId {
+    let process = LocalMachine::own_process();
+    let entry = RunnerEntry {
+        id: RunnerId::from_uuid(uuid::Uuid::now_v7()),
+        pid: process.pid,
+        pid_started: process.start_time.to_string(),
+        boot_id: process.scope.clone(),
+        host: LocalMachine::host(),
+        project: project.to_owned(),
+        section: None,
+        places: 1,
+    };
+    let place = board.enter_runner(&entry).await.unwrap();
+    assert!(matches!(place, RunnerPlace::Taken(_)), "{place:?}");
+    entry.id
+}
+
+/// Every runner of a store hears what happens on the board; that one of them lives is no news.
+#[tokio::test]
+async fn signs_of_life_wake_nobody() {
+    let Some(url) = server() else { return };
+    let url = database(&url).await;
+    let options = PostgresOptions::new(&url).unwrap();
+    let store = PostgresStore::open(options).await.unwrap();
+    let board = agents(&store);
+    board.add_project("/p", None).await.unwrap();
+    let task = TaskDraft::new("/p", "a task");
+    board.add_tasks(vec![task]).await.unwrap();
+    let id = entered(&board, "/p").await;
+    let query = TaskQuery {
+        project: Some("/p"),
+        ..TaskQuery::default()
+    };
+    let expiry = TaskRules::default().lock_expiry;
+    let ClaimOutcome::Claimed(mut held) = board.claim(&query, id, expiry).await.unwrap() else {
+        panic!("there is a task");
+    };
+    let mut changes = board.watch();
+    let task = held.task.id;
+    let beat = async || {
+        let beat = board.beat(id, RunnerStatus::Running, Some(task)).await;
+        beat.unwrap().unwrap().heartbeat_at
+    };
+    let first = beat().await;
+    assert!(changes.take(), "what it works on is news");
+    assert!(beat().await >= first);
+    assert!(!changes.take());
+    board.renew(&mut held, expiry).await.unwrap().unwrap();
+    assert!(!changes.take());
+    board.ask_to_stop(id, StopLevel::Drain).await.unwrap();
+    assert!(changes.take(), "a wish is news");
+    store.upkeep.close().await.unwrap();
+}
+
 /// Connections of stores to this database of which something holds.
 async fn backends(watch: &tokio_postgres::Client, condition: &str) -> i64 {
     let text = format!(
@@ -214,7 +283,8 @@ async fn backends(watch: &tokio_postgres::Client, condition: &str) -> i64 {
     watch.query_one(text.as_str(), &[]).await.unwrap().get(0)
 }
 
-/// Close a store; then its connections have told how many rows of tasks were ever read.
+/// Close a store; then its connections have told how many rows of tasks, locks and runners were ever
+/// read.
 async fn rows_read(watch: &tokio_postgres::Client, store: Store) -> i64 {
     store.upkeep.close().await.unwrap();
     drop(store);
@@ -222,7 +292,7 @@ async fn rows_read(watch: &tokio_postgres::Client, store: Store) -> i64 {
         backends(watch, "true").await == 0
     })
     .await;
-    let text = "select coalesce(idx_tup_fetch, 0) + seq_tup_read from pg_stat_user_tables
-         where relname = 'tasks'";
+    let text = "select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint
+         from pg_stat_user_tables where relname in ('tasks', 'task_locks', 'runners')";
     watch.query_one(text, &[]).await.unwrap().get(0)
 }

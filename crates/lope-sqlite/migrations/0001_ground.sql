@@ -262,7 +262,7 @@ CREATE TABLE task_locks (
 
 CREATE INDEX task_locks_runner ON task_locks (runner_id);
 
-CREATE UNIQUE INDEX task_locks_section ON task_locks (project_path, section_id) WHERE section_id IS NOT NULL;
+CREATE UNIQUE INDEX task_locks_section ON task_locks (project_path, section_id);
 
 CREATE TABLE task_attempts (
     task_id      TEXT NOT NULL,    -- tasks.id
@@ -340,6 +340,8 @@ CREATE TABLE runners (
 CREATE UNIQUE INDEX runners_project ON runners (project_path, place) WHERE status IN ('idle', 'running');
 
 CREATE UNIQUE INDEX runners_section ON runners (project_path, section_id) WHERE status IN ('idle', 'running') AND section_id IS NOT NULL;
+
+CREATE INDEX runners_status ON runners (status);
 
 -- For people.
 CREATE VIEW runs_view AS

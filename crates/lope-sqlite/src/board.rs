@@ -97,7 +97,9 @@ fn commit(tx: &Tx<'_>, changes: &[BoardChange]) -> Worked<BoardReply> {
         }
     }
     tx.db.execute_batch("RELEASE board")?;
-    tx.made_work();
+    if changes.iter().any(BoardChange::wakes) {
+        tx.made_work();
+    }
     Ok(Ok(()))
 }
 

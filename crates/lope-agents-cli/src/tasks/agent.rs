@@ -6,6 +6,7 @@ use lope::agents::law::decide::Decision;
 use lope::agents::law::select::TaskQuery;
 use lope::agents::records::{Author, TaskRecord};
 use lope::agents::{AgentBoard, ClaimOutcome, TOKEN_VARIABLE, TaskToken, describe};
+use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span};
 use serde_json::{Value as Json, json};
 
@@ -179,7 +180,20 @@ pub(super) async fn fail(args: SayArgs, context: &AgentsContext) -> CommandResul
     declare(&args, &decision, context).await
 }
 
+/// Whoever writes an id where words are expected means that task, not his own.
+fn no_other_task(args: &SayArgs, context: &AgentsContext) -> CommandResult<()> {
+    let own = context.token.as_ref().map(|token| token.task);
+    match args.text.trim().parse::<TaskId>() {
+        Ok(id) if Some(id) != own => Err(CommandError::usage(format!(
+            "'{id}' is the id of a task: what is said about it is missing"
+        ))
+        .hint("'TEXT --task ID' names a task; an agent speaks of its own alone")),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 async fn declare(args: &SayArgs, decision: &Decision, context: &AgentsContext) -> CommandResult {
+    no_other_task(args, context)?;
     let OpenBoard { client, board } = context.board_with("task", named_or_dash(args)).await?;
     let words = format!("{} {}", decision.event(), args.text);
     let (task, author) = spoken_of(&board, args.task.as_deref(), &words, context).await?;

@@ -105,9 +105,13 @@ fn read(path: &Path, typed: &Path) -> CommandResult<Vec<ListedTask>> {
     } else {
         read_markdown(&text)
     };
+    let hint = if is_json {
+        r#"a list is an array of objects, as in [{"title": "…", "section": "…"}]"#
+    } else {
+        "a task is a line '- [ ] TITLE'; '## NAME' begins a section"
+    };
     listed.map_err(|BadTaskList { line, message }| {
-        CommandError::usage(format!("{shown}:{line}: {message}"))
-            .hint("a task is a line '- [ ] TITLE'; '## NAME' begins a section")
+        CommandError::usage(format!("{shown}:{line}: {message}")).hint(hint)
     })
 }
 

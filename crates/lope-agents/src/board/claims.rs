@@ -10,11 +10,11 @@ use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS, TASKS};
 use lope_store::transfer::TransferValue;
 
 use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
-use crate::law::BoardView;
 use crate::law::budget::{Exhausted, exhausted, looks_back};
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
 use crate::law::settle::{AttemptEnd, failures, run_at_work, settle};
+use crate::law::{BoardView, TaskRules};
 use crate::records::{
     AgentRunnerRecord, AttemptRole, BoardRecord, Budget, StopReason, TaskAttemptRecord,
     TaskLockRecord, TaskRecord, TaskStatus,
@@ -67,39 +67,58 @@ impl AgentBoard {
                 view = self.view(query.project).await?;
                 continue;
             }
-            let lost = match self.next_claim(&view, &query, me, expiry).await? {
-                NextClaim::Nothing => return self.not_now(&view, &query).await,
-                NextClaim::NextDay(day) => return Ok(ClaimOutcome::NextDay(day)),
-                NextClaim::UsedUp { task, reason } => {
-                    if self.block(&task, &reason, &view).await? {
-                        let task = task.id;
-                        return Ok(ClaimOutcome::Exhausted { task, reason });
-                    }
-                    *task
-                }
-                NextClaim::Ready(Claim { held, changes, end }) => {
-                    match (self.commit(changes).await?, end) {
-                        (true, None) => return Ok(ClaimOutcome::Claimed(held)),
-                        // What a dead runner left was settled; the next turn decides anew.
-                        (true, Some(())) => {
-                            view = self.view(query.project).await?;
-                            continue;
-                        }
-                        (false, _) => held.task,
+            view = match self.turn(&view, &query, me, expiry).await? {
+                ClaimTurn::Over(outcome) => return Ok(outcome),
+                ClaimTurn::Settled => self.view(query.project).await?,
+                ClaimTurn::Lost(task) => {
+                    pause(tries).await;
+                    match tries {
+                        1 => self.seen_again(view, &task).await?,
+                        _ => self.view(query.project).await?,
                     }
                 }
-            };
-            pause(tries).await;
-            view = match tries {
-                1 => self.seen_again(view, &lost).await?,
-                _ => self.view(query.project).await?,
             };
         }
         contended()
     }
 
-    /// The view with a task that was lost to somebody as it is now, and the locks of its project:
-    /// when many want one task, all but one look twice.
+    /// Try once to take the first task that may be begun.
+    async fn turn(
+        &self,
+        view: &BoardView,
+        query: &TaskQuery<'_>,
+        me: RunnerId,
+        expiry: Span,
+    ) -> BoardResult<ClaimTurn> {
+        let Claim {
+            held,
+            changes,
+            lock_at,
+        } = match self.next_claim(view, query, me, expiry).await? {
+            NextClaim::Nothing => return Ok(ClaimTurn::Over(self.not_now(view, query).await?)),
+            NextClaim::NextDay(day) => return Ok(ClaimTurn::Over(ClaimOutcome::NextDay(day))),
+            NextClaim::UsedUp { task, reason } => {
+                if !self.block(&task, &reason, view).await? {
+                    return Ok(ClaimTurn::Lost(task));
+                }
+                let task = task.id;
+                return Ok(ClaimTurn::Over(ClaimOutcome::Exhausted { task, reason }));
+            }
+            NextClaim::Ready(claim) => claim,
+        };
+        Ok(match (self.board.commit(changes).await?, lock_at) {
+            (Ok(()), Some(_)) => ClaimTurn::Over(ClaimOutcome::Claimed(held)),
+            (Ok(()), None) => ClaimTurn::Settled,
+            (Err(conflict), Some(lock_at))
+                if conflict.change == lock_at && is_all(view, query, &held.task, &self.rules) =>
+            {
+                ClaimTurn::Over(ClaimOutcome::Nothing)
+            }
+            (Err(_), _) => ClaimTurn::Lost(Box::new(held.task)),
+        })
+    }
+
+    /// The view with a task that was lost to somebody as it is now, and the locks of its project.
     async fn seen_again(&self, mut view: BoardView, lost: &TaskRecord) -> BoardResult<BoardView> {
         let path = lost.project_path.as_str();
         let task = BoardSelect::all(TASKS).among("id", [lost.id.to_string()]);
@@ -138,7 +157,7 @@ impl AgentBoard {
             let lock = acquired(view, task, me, expiry);
             let claim = Claim::of(self, view, task, &left, lock);
             // What is left of a round may be its end alone; before each agent it is asked again.
-            let is_begun = claim.end.is_none() && run_at_work(task).is_none();
+            let is_begun = claim.lock_at.is_some() && run_at_work(task).is_none();
             let used_up = exhausted(task, attempts, &self.rules, view.clock.now);
             match used_up.filter(|_| is_begun) {
                 None => return Ok(NextClaim::Ready(claim)),
@@ -242,8 +261,8 @@ impl AgentBoard {
                 awake: self.facts.awake(),
                 ..holder
             });
-            let changes = beats.map(BoardRecord::updated);
-            let changes = changes.chain([lock.clone().updated()]).collect();
+            let changes = beats.map(BoardRecord::renewed);
+            let changes = changes.chain([lock.clone().renewed()]).collect();
             if self.commit(changes).await? {
                 lock.revision += 1;
                 held.lock = lock;
@@ -280,6 +299,15 @@ impl AgentBoard {
     }
 }
 
+/// What comes of one turn of a claim.
+enum ClaimTurn {
+    Over(ClaimOutcome),
+    /// What a dead runner left was settled; the next turn decides anew.
+    Settled,
+    /// Somebody was faster.
+    Lost(Box<TaskRecord>),
+}
+
 /// What comes of looking for a task.
 enum NextClaim {
     Ready(Claim),
@@ -305,8 +333,8 @@ struct LeftAttempts {
 struct Claim {
     held: Box<HeldTask>,
     changes: Vec<BoardChange>,
-    /// Set if it does not take the task but settles what a dead runner left.
-    end: Option<()>,
+    /// Which change takes the lock; none if what a dead runner left is settled first.
+    lock_at: Option<usize>,
 }
 
 impl Claim {
@@ -361,6 +389,7 @@ impl Claim {
         if role == AttemptRole::Work {
             next.status = TaskStatus::InProgress;
         }
+        let mut lock_at = None;
         if !left {
             // Locks of the same section that nobody holds any more stand in the way.
             let neighbours = view.locks.iter().filter(|lock| {
@@ -373,6 +402,7 @@ impl Claim {
             changes.extend(free.map(BoardRecord::deleted));
             // The lock first: whoever finds it there has written nothing. A row that was updated
             // meanwhile is locked by each of them, one after the other.
+            lock_at = Some(changes.len());
             changes.push(lock.clone().inserted());
             changes.extend(board.moved(task, next.clone()));
         }
@@ -387,9 +417,21 @@ impl Claim {
                 role,
             }),
             changes,
-            end: left.then_some(()),
+            lock_at,
         }
     }
+}
+
+/// Is there nothing else to claim when somebody else works on this task? Its section is closed then.
+fn is_all(view: &BoardView, query: &TaskQuery<'_>, lost: &TaskRecord, rules: &TaskRules) -> bool {
+    let mut others = eligible(view, query, rules).into_iter();
+    query.task.is_none()
+        && others.all(|task| {
+            let is_beside = task.section_id.is_some()
+                && task.section_id == lost.section_id
+                && task.project_path == lost.project_path;
+            task.id == lost.id || is_beside
+        })
 }
 
 pub(super) fn close(

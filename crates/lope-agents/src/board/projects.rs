@@ -136,22 +136,15 @@ impl AgentBoard {
         changes.extend(tasks.iter().map(BoardRecord::deleted));
         changes.extend(sections.iter().map(BoardRecord::deleted));
         changes.push(project.deleted());
-        self.delete_in_parts(changes, path).await?;
+        // The project's own row goes last, so that what was interrupted can be done again.
+        if !self.commit_in_parts(&changes).await? {
+            let message = format!("{path} changed while it was removed; try again");
+            return Err(BoardError::Refused(message));
+        }
         Ok(RemovedProject {
             project,
             tasks: tasks.len(),
         })
-    }
-
-    /// The project's own row goes last, so that what was interrupted can be done again.
-    async fn delete_in_parts(&self, changes: Vec<BoardChange>, path: &str) -> BoardResult<()> {
-        for part in changes.chunks(limit::BOARD_CHANGES_MAX) {
-            if !self.commit(part.to_vec()).await? {
-                let message = format!("{path} changed while it was removed; try again");
-                return Err(BoardError::Refused(message));
-            }
-        }
-        Ok(())
     }
 
     pub async fn sections(&self, project: &str) -> BoardResult<Vec<SectionRecord>> {

@@ -186,8 +186,17 @@ impl AgentBoard {
                 return Ok(None);
             };
             let (now, moment) = (read.clock.now, read.clock.moment);
+            let news = |it: &AgentRunnerRecord| (it.status, it.current_task_id, it.stop);
+            let before = news(&runner);
             change(&mut runner, now, moment, self.facts.awake());
-            if self.commit(vec![runner.clone().updated()]).await? {
+            let next = runner.clone();
+            let is_news = news(&next) != before;
+            let written = if is_news {
+                next.updated()
+            } else {
+                next.renewed()
+            };
+            if self.commit(vec![written]).await? {
                 runner.revision += 1;
                 return Ok(Some(runner));
             }

@@ -1,6 +1,4 @@
-//! Tasks: added, listed, decided about, split, taken away.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Tasks: listed, decided about, split, taken away.
 
 use lope_model::id::TaskId;
 use lope_model::{Timestamp, limit};
@@ -8,35 +6,14 @@ use lope_store::board::{
     BoardChange, BoardSelect, RUNNERS, TASK_ATTEMPTS, TASK_EVENTS, TASK_HOOKS, TASK_LOCKS, TASKS,
 };
 
-use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, bounded, contended, pause};
+use super::add::fresh_task;
+use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, TaskDraft, bounded, contended, pause};
 use crate::law::decide::{Decision, SPLIT_DEPTH_MAX, SplitFacts, decide, may_be_done, may_split};
 use crate::law::lock::{LockStanding, standing};
 use crate::records::{
-    AgentRunnerRecord, Author, BoardRecord, Budget, ReviewBy, TaskAttemptRecord, TaskEventKind,
-    TaskEventRecord, TaskHookRecord, TaskLockRecord, TaskRecord, TaskStatus,
+    AgentRunnerRecord, Author, BoardRecord, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
+    TaskHookRecord, TaskLockRecord, TaskRecord, TaskStatus,
 };
-
-/// Longest title of a task, in bytes.
-const TITLE_MAX: usize = 1_000;
-/// Most tasks that a task may wait for.
-const DEPENDENCIES_MAX: usize = 100;
-
-/// A task to be added.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TaskDraft {
-    pub id: Option<TaskId>,
-    pub project: String,
-    pub title: String,
-    pub description: String,
-    pub section: Option<String>,
-    pub priority: i64,
-    pub dependencies: Vec<TaskId>,
-    pub source_file: Option<String>,
-    pub review: ReviewBy,
-    pub budget: Budget,
-    pub status: TaskStatus,
-    pub parent: Option<TaskId>,
-}
 
 /// Which tasks are listed.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -55,182 +32,7 @@ pub struct TaskDetail {
     pub events: Vec<TaskEventRecord>,
 }
 
-impl TaskDraft {
-    pub fn new(project: impl Into<String>, title: impl Into<String>) -> Self {
-        Self {
-            id: None,
-            project: project.into(),
-            title: title.into(),
-            description: String::new(),
-            section: None,
-            priority: 4,
-            dependencies: Vec::new(),
-            source_file: None,
-            review: ReviewBy::None,
-            budget: Budget::default(),
-            status: TaskStatus::Pending,
-            parent: None,
-        }
-    }
-
-    fn validate(&self) -> BoardResult<()> {
-        let bad = |message: String| Err(BoardError::Bad(message));
-        if self.title.trim().is_empty() {
-            return bad("a task needs a title".to_owned());
-        }
-        if self.title.len() > TITLE_MAX {
-            return bad(format!("a title has at most {TITLE_MAX} bytes"));
-        }
-        if !(0..=9).contains(&self.priority) {
-            return bad(format!("priority {} is not from 0 to 9", self.priority));
-        }
-        if !self.budget.is_sound() {
-            return bad("a cost is an amount of dollars, and attempts are at least one".to_owned());
-        }
-        if self.dependencies.len() > DEPENDENCIES_MAX {
-            return bad(format!(
-                "a task waits for at most {DEPENDENCIES_MAX} others"
-            ));
-        }
-        let texts = [
-            Some(&self.title),
-            Some(&self.description),
-            self.section.as_ref(),
-            self.source_file.as_ref(),
-        ];
-        for text in texts.into_iter().flatten() {
-            if text.contains('\0') {
-                return bad("a task's texts hold no zero bytes".to_owned());
-            }
-            if text.len() > limit::BOARD_TEXT_MAX {
-                return bad(format!(
-                    "a text has at most {} bytes",
-                    limit::BOARD_TEXT_MAX
-                ));
-            }
-        }
-        if self
-            .section
-            .as_ref()
-            .is_some_and(|name| name.trim().is_empty())
-        {
-            return bad("a section needs a name".to_owned());
-        }
-        Ok(())
-    }
-
-    fn record(&self, id: TaskId, now: Timestamp) -> TaskRecord {
-        let ended = match self.status {
-            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Skipped => Some(now),
-            TaskStatus::Pending
-            | TaskStatus::InProgress
-            | TaskStatus::Review
-            | TaskStatus::Blocked => None,
-        };
-        TaskRecord {
-            id,
-            revision: 0,
-            project_path: self.project.clone(),
-            section_id: self.section.clone(),
-            title: self.title.clone(),
-            description: self.description.clone(),
-            status: self.status,
-            priority: self.priority,
-            dependencies: crate::records::JsonText(self.dependencies.clone()),
-            source_file: self.source_file.clone(),
-            epoch: 0,
-            attempts: 0,
-            rejections: 0,
-            interrupted: false,
-            not_before: None,
-            reason: None,
-            decided_by: None,
-            review: self.review,
-            budget: crate::records::JsonText(self.budget),
-            session: None,
-            parent_id: self.parent,
-            question: None,
-            answer: None,
-            result: None,
-            created_at: now,
-            updated_at: now,
-            completed_at: ended,
-        }
-    }
-}
-
 impl AgentBoard {
-    /// Add tasks, all or none; they may wait for one another. Ids that are there are refused.
-    pub async fn add_tasks(&self, tasks: Vec<TaskDraft>) -> BoardResult<Vec<TaskRecord>> {
-        tasks.iter().try_for_each(TaskDraft::validate)?;
-        if tasks.len() > limit::BOARD_CHANGES_MAX {
-            let message = format!("at most {} tasks at once", limit::BOARD_CHANGES_MAX);
-            return Err(BoardError::Bad(message));
-        }
-        let now = self.now().await?;
-        let mut records: Vec<TaskRecord> = Vec::with_capacity(tasks.len());
-        for (place, task) in tasks.iter().enumerate() {
-            // Those added together are a millisecond apart, so that their age has their order.
-            let at = Timestamp::from_millis(now.millis() + place as i64);
-            let id = task.id.unwrap_or_else(fresh_task);
-            records.push(task.record(id, at));
-        }
-        self.validate_dependencies(&records).await?;
-        let changes = records.iter().cloned().map(BoardRecord::inserted);
-        match self.board.commit(changes.collect()).await? {
-            Ok(()) => Ok(records
-                .into_iter()
-                .map(|mut task| {
-                    task.revision = 1;
-                    task
-                })
-                .collect()),
-            Err(conflict) => {
-                let id = records[conflict.change].id;
-                Err(BoardError::Refused(format!("task {id} exists already")))
-            }
-        }
-    }
-
-    /// Every dependency is there, and none leads back to where it began.
-    async fn validate_dependencies(&self, added: &[TaskRecord]) -> BoardResult<()> {
-        let own: BTreeMap<TaskId, &TaskRecord> = added.iter().map(|task| (task.id, task)).collect();
-        let named = added.iter().flat_map(|task| task.dependencies.iter());
-        let elsewhere: BTreeSet<TaskId> =
-            named.copied().filter(|id| !own.contains_key(id)).collect();
-        let ids: Vec<TaskId> = elsewhere.iter().copied().collect();
-        let found: BTreeSet<TaskId> = self.tasks_of(&ids).await?.iter().map(|t| t.id).collect();
-        if let Some(id) = elsewhere.difference(&found).next() {
-            return Err(BoardError::Missing {
-                what: "task",
-                name: id.to_string(),
-            });
-        }
-        let mut open: Vec<TaskId> = own.keys().copied().collect();
-        let mut done: BTreeSet<TaskId> = BTreeSet::new();
-        loop {
-            let before = open.len();
-            open.retain(|id| {
-                let is_free = own[id]
-                    .dependencies
-                    .iter()
-                    .all(|id| done.contains(id) || !own.contains_key(id));
-                if is_free {
-                    done.insert(*id);
-                }
-                !is_free
-            });
-            match open.first() {
-                None => return Ok(()),
-                Some(id) if open.len() == before => {
-                    let message = format!("task {id} waits for itself");
-                    return Err(BoardError::Bad(message));
-                }
-                Some(_) => {}
-            }
-        }
-    }
-
     /// Tasks of these ids.
     pub async fn tasks_of(&self, ids: &[TaskId]) -> BoardResult<Vec<TaskRecord>> {
         let mut found = Vec::with_capacity(ids.len());
@@ -458,14 +260,15 @@ impl AgentBoard {
                 attempts,
                 events,
             } = self.task_detail(named).await?;
-            let mut changes: Vec<BoardChange> = Vec::new();
-            if let Some((lock, stands)) = &lock {
-                if !stands.is_free() {
-                    let message = format!("runner {} works on task {}", lock.runner_id, task.id);
-                    return Err(BoardError::Refused(message));
-                }
-                changes.push(lock.deleted());
+            if let Some((lock, _)) = lock.as_ref().filter(|(_, stands)| !stands.is_free()) {
+                let message = format!("runner {} works on task {}", lock.runner_id, task.id);
+                return Err(BoardError::Refused(message));
             }
+            let select = BoardSelect::all(TASK_HOOKS).among("task_id", [task.id.to_string()]);
+            let hooks: Vec<TaskHookRecord> = self.rows(select).await?;
+            let mut changes: Vec<BoardChange> = hooks.iter().map(BoardRecord::deleted).collect();
+            changes.extend(attempts.iter().map(BoardRecord::deleted));
+            changes.extend(events.iter().map(BoardRecord::deleted));
             let filter = TaskFilter {
                 project: Some(task.project_path.clone()),
                 ..TaskFilter::default()
@@ -476,13 +279,10 @@ impl AgentBoard {
                     changes.push(other.updated());
                 }
             }
-            let select = BoardSelect::all(TASK_HOOKS).among("task_id", [task.id.to_string()]);
-            let hooks: Vec<TaskHookRecord> = self.rows(select).await?;
-            changes.extend(hooks.iter().map(BoardRecord::deleted));
-            changes.extend(attempts.iter().map(BoardRecord::deleted));
-            changes.extend(events.iter().map(BoardRecord::deleted));
+            // Its own row goes last, so that what was interrupted can be done again.
+            changes.extend(lock.map(|(lock, _)| lock.deleted()));
             changes.push(task.deleted());
-            if self.commit(changes).await? {
+            if self.commit_in_parts(&changes).await? {
                 return Ok(task);
             }
             pause(tries).await;
@@ -538,9 +338,4 @@ impl AgentBoard {
         }
         contended()
     }
-}
-
-/// A new task's id. It is random, so that its beginning tells it from others.
-fn fresh_task() -> TaskId {
-    TaskId::from_uuid(uuid::Uuid::new_v4())
 }

@@ -4,7 +4,8 @@
 use lope_model::Timestamp;
 
 use super::TaskRules;
-use super::settle::{completed, reject};
+use super::select::role;
+use super::settle::{answered, completed, reject, wait_as};
 use crate::records::{Author, ReviewBy, TaskEventKind, TaskRecord, TaskStatus};
 
 /// How deep agents may split what was split.
@@ -118,7 +119,9 @@ pub fn decide(
             next.reason.clone_from(notes);
         }
         (Decision::Reset, _) => reset(&mut next),
-        (Decision::Ask { question }, Pending | InProgress | Review) => ask(&mut next, question),
+        (Decision::Ask { question }, Pending | InProgress | Review) => {
+            ask(&mut next, question, author);
+        }
         (Decision::Answer { answer: words }, Pending | InProgress | Review | Blocked)
             if task.question.is_some() =>
         {
@@ -177,12 +180,13 @@ pub fn may_split(task: &TaskRecord, facts: &SplitFacts, rules: &TaskRules) -> Re
 }
 
 /// An agent at work goes on meanwhile; otherwise the task waits for the answer.
-fn ask(task: &mut TaskRecord, question: &str) {
+fn ask(task: &mut TaskRecord, question: &str, author: Author) {
     task.question = Some(question.to_owned());
     task.answer = None;
     task.decided_by = None;
-    if task.status != TaskStatus::InProgress {
-        task.status = TaskStatus::Blocked;
+    let is_reviewer = task.status == TaskStatus::Review && author == Author::Agent;
+    if task.status != TaskStatus::InProgress && !is_reviewer {
+        wait_as(task, role(task));
     }
 }
 
@@ -190,9 +194,7 @@ fn answer(task: &mut TaskRecord, words: &str) {
     task.answer = Some(words.to_owned());
     task.decided_by = None;
     if task.status == TaskStatus::Blocked {
-        task.status = TaskStatus::Pending;
-        task.interrupted = true;
-        task.reason = None;
+        answered(task);
     }
 }
 

@@ -147,7 +147,9 @@ impl<'a> ViewFacts<'a> {
         let sections = view.sections.iter().filter(|section| section.skipped);
         Self {
             view,
-            open: view.tasks.iter().map(|task| task.id).collect(),
+            open: (view.tasks.iter().map(|task| task.id))
+                .chain(view.open_elsewhere.iter().copied())
+                .collect(),
             enabled: projects
                 .map(|project| (project.path.as_str(), project.enabled))
                 .collect(),

@@ -17,7 +17,8 @@
 //! their own. A day whose budget is used up blocks nothing: the task is `pending` and waits for the next.
 //!
 //! A task that its agent split is `pending` again after `success`, until its parts are completed.
-//! A task whose agent asked something and got no answer waits for it, `blocked`, instead of going on.
+//! A task whose agent asked something and got no answer waits for it, `blocked`, instead of going on;
+//! with the answer it is worked on again, or reviewed again if its reviewer asked.
 
 use lope_model::{RunId, Timestamp};
 
@@ -153,7 +154,7 @@ pub fn end_round(
     if !decided {
         let is_last = failures >= rules.attempts_max;
         place(&mut next, end, is_last, rules, now);
-        wait_for_answer(&mut next);
+        wait_for_answer(&mut next, end);
     }
     next
 }
@@ -169,19 +170,55 @@ pub fn goes_on(task: &TaskRecord, end: &AttemptEnd) -> bool {
     end.reason == StopReason::Success && has_said && !is_asked
 }
 
+/// What the `reason` of a task says that waits for an answer; of a review that waits, so that it is
+/// reviewed again and not worked on again.
+const WORK_WAITS: &str = "it waits for an answer";
+const REVIEW_WAITS: &str = "its review waits for an answer";
+
 /// Nobody goes on with a task before its question is answered.
-fn wait_for_answer(task: &mut TaskRecord) {
+fn wait_for_answer(task: &mut TaskRecord, end: &AttemptEnd) {
     let is_asked = task.question.is_some() && task.answer.is_none();
     let goes_on = match task.status {
         TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Review => true,
         TaskStatus::Completed => task.decided_by.is_none(),
-        TaskStatus::Failed | TaskStatus::Skipped | TaskStatus::Blocked => false,
+        // A reviewer that asked instead of giving a verdict.
+        TaskStatus::Blocked => end.role == AttemptRole::Review && end.reason == StopReason::Success,
+        TaskStatus::Failed | TaskStatus::Skipped => false,
     };
     if is_asked && goes_on {
-        task.status = TaskStatus::Blocked;
-        task.completed_at = None;
-        task.reason = Some("it waits for an answer".to_owned());
+        // What was rejected is worked on again.
+        let role = match task.status {
+            TaskStatus::Pending => AttemptRole::Work,
+            TaskStatus::InProgress
+            | TaskStatus::Review
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::Skipped
+            | TaskStatus::Blocked => end.role,
+        };
+        wait_as(task, role);
     }
+}
+
+/// Blocked until somebody answers, to go on in this role then.
+pub(super) fn wait_as(task: &mut TaskRecord, role: AttemptRole) {
+    task.status = TaskStatus::Blocked;
+    task.completed_at = None;
+    let waits = match role {
+        AttemptRole::Work => WORK_WAITS,
+        AttemptRole::Review => REVIEW_WAITS,
+    };
+    task.reason = Some(waits.to_owned());
+}
+
+/// Blocked no longer: its question was answered.
+pub(super) fn answered(task: &mut TaskRecord) {
+    let role = match task.reason.as_deref() {
+        Some(REVIEW_WAITS) => AttemptRole::Review,
+        Some(_) | None => AttemptRole::Work,
+    };
+    again(task, role);
+    task.reason = None;
 }
 
 fn place(

@@ -6,7 +6,7 @@ use lope_model::id::TaskId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{BadTaskList, ListedTask, as_added};
+use super::{BadTaskList, ListedTask, as_added, unmarked};
 use crate::records::{Budget, ReviewBy, TaskStatus};
 
 /// What a list may say of a task.
@@ -147,6 +147,7 @@ pub fn read_json(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
         line: if error.line() > 0 { error.line() } else { line },
         message: error.to_string(),
     };
+    let text = unmarked(text);
     let items: Vec<&serde_json::value::RawValue> =
         serde_json::from_str(text).map_err(|error| bad(error, 1))?;
     let mut tasks = Vec::with_capacity(items.len());
@@ -160,7 +161,7 @@ pub fn read_json(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
                 message: error.to_string(),
             }
         })?;
-        tasks.push(document.listed(line)?);
+        tasks.push(document.listed(line)?.checked()?);
     }
     Ok(tasks)
 }

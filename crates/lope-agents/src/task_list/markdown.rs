@@ -1,7 +1,7 @@
 //! A task list as a Markdown check list.
 
 use super::json::{TaskDocument, read_document};
-use super::{BadTaskList, ListedTask};
+use super::{BadTaskList, ListedTask, unmarked};
 use crate::records::{Budget, TaskStatus};
 
 /// How far what belongs to an item is indented.
@@ -9,7 +9,7 @@ const INDENT: &str = "  ";
 
 pub fn read_markdown(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
     let mut list = ReadList::default();
-    for (number, line) in text.lines().enumerate() {
+    for (number, line) in unmarked(text).lines().enumerate() {
         list.line(number + 1, line)?;
     }
     for item in &mut list.items {
@@ -19,7 +19,8 @@ pub fn read_markdown(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
             item.task.description = described.to_owned();
         }
     }
-    Ok(list.items.into_iter().map(|item| item.task).collect())
+    let tasks = list.items.into_iter().map(|item| item.task);
+    tasks.map(ListedTask::checked).collect()
 }
 
 /// A list as far as it is read.

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use lope_model::limit;
-
 use super::ListedTask;
 use crate::board::{AgentBoard, BoardResult, TaskDraft, TaskFilter};
 use crate::records::{ReviewBy, TaskRecord};
@@ -35,11 +33,7 @@ pub async fn import(
     review: ReviewBy,
 ) -> BoardResult<ImportedTasks> {
     let MissingTasks { drafts, skipped } = missing(board, project, listed, review).await?;
-    let mut added = Vec::new();
-    // Those that others wait for come first in their list, or together with them.
-    for part in drafts.chunks(limit::BOARD_CHANGES_MAX) {
-        added.extend(board.add_tasks(part.to_vec()).await?);
-    }
+    let added = board.add_list(&drafts).await?;
     Ok(ImportedTasks { added, skipped })
 }
 

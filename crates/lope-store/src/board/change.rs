@@ -13,6 +13,8 @@ pub enum BoardChange {
         table: BoardTable,
         row: TransferRow,
         over: i64,
+        /// Is it news? A sign of life is none.
+        wakes: bool,
     },
     /// No row of this key any more, over the one that has this revision.
     Delete {
@@ -44,6 +46,15 @@ impl BoardChange {
             | Self::Update { table, .. }
             | Self::Delete { table, .. }
             | Self::Require { table, .. } => table,
+        }
+    }
+
+    /// Is it to wake whoever watches the board?
+    pub const fn wakes(&self) -> bool {
+        match self {
+            Self::Insert { .. } | Self::Delete { .. } => true,
+            Self::Update { wakes, .. } => *wakes,
+            Self::Require { .. } => false,
         }
     }
 

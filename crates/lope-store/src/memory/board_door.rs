@@ -35,7 +35,9 @@ impl BoardVerbs for Handle {
         }
         *board = next;
         drop(board);
-        self.inner.runs_notifier.notify();
+        if changes.iter().any(BoardChange::wakes) {
+            self.inner.runs_notifier.notify();
+        }
         Ok(Ok(()))
     }
 
