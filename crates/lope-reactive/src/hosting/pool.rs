@@ -86,6 +86,8 @@ struct SpacePoolInner {
     /// Effects under way, and who waits for their end.
     effects: AtomicUsize,
     effects_done: Notify,
+    /// Spaces that have something to do.
+    at_work: Mutex<BTreeSet<SpaceName>>,
     /// Effects that cannot be begun yet, by space and key.
     parked: Mutex<BTreeSet<(SpaceName, Arc<str>)>>,
     stopped: watch::Receiver<bool>,
@@ -137,6 +139,7 @@ impl SpacePool {
             onlookers: Mutex::default(),
             effects: AtomicUsize::new(0),
             effects_done: Notify::new(),
+            at_work: Mutex::default(),
             parked: Mutex::default(),
             stopped: stop.subscribe(),
         });
@@ -171,9 +174,11 @@ impl SpacePool {
         self.inner.broken().get(space).cloned()
     }
 
-    /// Waits for the effects under way, then stops.
+    /// Waits for the effects under way, and until nothing is left to run of what is too much for one wave,
+    /// then stops.
     pub(super) async fn finish(self) {
-        while self.inner.effects.load(Ordering::Acquire) > 0 {
+        let inner = &self.inner;
+        while inner.effects.load(Ordering::Acquire) > 0 || !inner.at_work().is_empty() {
             self.inner.effects_done.notified().await;
         }
         self.stop().await;
@@ -228,6 +233,22 @@ impl SpacePoolInner {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn at_work(&self) -> MutexGuard<'_, BTreeSet<SpaceName>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A space has nothing to do for now.
+    fn rests(&self, space: &SpaceName) {
+        self.at_work().remove(space);
+        self.tell_finisher();
+    }
+
+    /// Whoever waits for the end of what is under way looks again.
+    fn tell_finisher(&self) {
+        self.effects_done.notify_waiters();
+        self.effects_done.notify_one();
+    }
+
     fn is_stopped(&self) -> bool {
         *self.stopped.borrow()
     }
@@ -260,8 +281,7 @@ impl SpacePoolInner {
                 inner.tell(&effect, id, done).await;
             }
             inner.effects.fetch_sub(1, Ordering::AcqRel);
-            inner.effects_done.notify_waiters();
-            inner.effects_done.notify_one();
+            inner.tell_finisher();
             if is_early {
                 inner.ask_later(&effect, &attempt).await;
             }

@@ -177,7 +177,7 @@ fn what_cannot_be_begun_yet_says_why_and_is_asked_for_again_if_it_is_still_wante
     // Whoever takes the space up asks for it by himself.
     let mut next = host.restarted();
     next.turn(Vec::new());
-    assert_eq!(asked(&mut next), [first.clone()]);
+    assert_eq!(asked(&mut next), std::slice::from_ref(&first));
     ask_again(&mut host, &first);
     assert_eq!(
         asked(&mut host),

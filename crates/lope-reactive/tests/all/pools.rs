@@ -10,6 +10,7 @@ use lope_reactive::hosting::{
     EffectPerformer, HostIdentity, NoEffects, PoolOptions, RequestedEffect, SpaceClient, SpacePool,
     StoredReceipt,
 };
+use lope_reactive::limit::WAVE_NODES_MAX;
 use lope_reactive::machine::{Arrival, NOT_DEPLOYED, SpaceAction, SpaceCommand, StreamEvent};
 use lope_reactive::{CellAddress, Json, SpaceName};
 use lope_store::{MemoryStore, Store, SystemClock};
@@ -328,4 +329,27 @@ async fn late(place: Place) {
     assert_eq!(value(&client, &cell("result/error")).await, None);
     assert_eq!(late.asked.load(Ordering::Relaxed), 1, "once");
     pool.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_a_space_that_nobody_hosts_waits_until_all_of_many_waves_is_up_to_date() {
+    let store = MemoryStore::open();
+    let client = client(&store, "asker").await;
+    let alias = |path: [&str; 2]| json!({"$alias": {"path": path}});
+    let count = WAVE_NODES_MAX + 500;
+    let nodes = (0..count).map(|number| {
+        json!({"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(["argument", "x"])},
+            "outputs": alias(["internal", &format!("n{number}")])})
+    });
+    let nodes: Vec<_> = nodes.collect();
+    let recipe = json!({ "result": {"$alias": {"path": ["internal"]}}, "nodes": nodes });
+    let result = cell("wide");
+    let arrival = command("run", run(&result, recipe.into(), 4));
+    let receipt = client.request(&result.space, &arrival).await.unwrap();
+    assert_eq!(receipt.outcome, "handled");
+    let spaces = client.space(&result.space).load().await.unwrap();
+    let all = spaces.begin().get(&result).unwrap();
+    let is_current = |number: &usize| all.child(&format!("n{number}")) == Some(&8.into());
+    let current = (0..count).filter(is_current).count();
+    assert_eq!(current, count, "everything that depends on it");
 }
