@@ -3,58 +3,19 @@
 //! everything else goes on.
 //!
 //! A message that a node sends because of another one is one hop further than that, and so is a change
-//! of another space that a node reads. What a node does of itself, after an edit or when an effect is
-//! done, begins anew.
+//! of another space that a node reads, and an effect that it asks for. What a node does of itself or
+//! after an edit begins anew.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lope_model::{Span, Timestamp};
-use serde::{Deserialize, Serialize};
+use lope_model::Timestamp;
 
 use crate::id::SpaceName;
 use crate::limit;
+pub use crate::post_chain::PostChain;
 use crate::record::UnsettledNote;
 use crate::scheduler::{ChangedBy, NodeKey, RunReason};
-
-/// What led to a message, or to the changes of a wave.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PostChain {
-    /// Messages from the first one to this.
-    pub hops: u32,
-    /// The nodes that sent the last of them, each once; known of long chains only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub through: Vec<Arc<str>>,
-}
-
-impl PostChain {
-    /// Whether nothing led to it.
-    pub fn is_empty(&self) -> bool {
-        self.hops == 0
-    }
-
-    /// The chain of a message that `node` sends because of one that has this chain.
-    pub fn next(&self, node: impl FnOnce() -> Arc<str>) -> Self {
-        let mut next = Self {
-            hops: self.hops.saturating_add(1),
-            through: self.through.clone(),
-        };
-        if next.hops > limit::CHAIN_MAX - limit::CHAIN_TOLD && next.through.len() < TOLD_MAX {
-            let node = node();
-            if !next.through.contains(&node) {
-                next.through.push(node);
-            }
-        }
-        next
-    }
-
-    /// How long a message has to wait that comes so far; none if it has not.
-    pub fn wait(&self) -> Option<Span> {
-        let beyond = self.hops.checked_sub(limit::CHAIN_MAX + 1)?;
-        let wait = limit::BACKOFF_FIRST.times(1 << beyond.min(8));
-        Some(wait.min(limit::BACKOFF_MAX))
-    }
-}
 
 /// Changes of other spaces that have to wait, and those that have waited.
 #[derive(Debug, Default)]
@@ -116,9 +77,6 @@ impl LastingChain {
         self.chain.clone()
     }
 }
-
-/// Nodes that a chain tells.
-const TOLD_MAX: usize = limit::CHAIN_TOLD as usize;
 
 /// What led to what happens in a wave, as far as messages did.
 #[derive(Debug, Default)]
@@ -226,7 +184,10 @@ impl Chains {
 
 #[cfg(test)]
 mod tests {
+    use lope_model::Span;
+
     use super::*;
+    use crate::post_chain::TOLD_MAX;
 
     fn far(hops: u32) -> PostChain {
         PostChain {

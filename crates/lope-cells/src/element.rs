@@ -74,10 +74,14 @@ impl Normaliser {
     /// The content that an inline link stands for, or a link to where it leads. Links in it lead
     /// into it, not into the document where it is written.
     fn inlined(&mut self, link: &Link, at: &CellAddress, depth: usize) -> Option<Json> {
-        let id = link
-            .id
-            .as_ref()
-            .filter(|id| id.is_inline() && !link.redirect)?;
+        let id = link.id.as_ref().filter(|id| id.is_inline())?;
+        if id.inline_value().is_none() {
+            self.error = Some(WriteError::NoJson { at: at.clone() });
+            return None;
+        }
+        if link.redirect {
+            return None;
+        }
         let inline = CellAddress::document(at.space.clone(), id.clone());
         let target = inline.with_path(link.path.clone());
         let found = match resolve(&mut InlineOnly, &target, Follow::Nothing) {
@@ -89,6 +93,10 @@ impl Normaliser {
         };
         if !found.address.id.is_inline() {
             return Some(Link::to(&found.address, at).to_json());
+        }
+        if found.address.id.inline_value().is_none() {
+            self.error = Some(WriteError::NoJson { at: at.clone() });
+            return None;
         }
         let content = found.value.unwrap_or_default();
         let content = rebase(&content, &found.address).unwrap_or(content);

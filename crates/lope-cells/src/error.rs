@@ -21,6 +21,10 @@ pub enum WriteError {
         at: CellAddress,
         source: NotAContainer,
     },
+    #[error(
+        "the link at {at} is to an inline document that is no JSON: 'data:application/json,' and JSON, percent-encoded, expected"
+    )]
+    NoJson { at: CellAddress },
     #[error("the value is too deep at {at}")]
     TooDeep { at: CellAddress },
     #[error(transparent)]

@@ -3,7 +3,7 @@
 //! `json`, `path`, `id`, `address` and `link` are the values; `resolve`, `project` and `write` say
 //! what reading and writing them means; `transaction` puts reads and writes together, `space`
 //! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change,
-//! `record` what is kept of whoever ran, `history` of what changed, `chain` how long messages that lead to messages wait;
+//! `nodes` what they are called, `record` what is kept of whoever ran, `history` of what changed, `chain` how long messages that lead to messages wait;
 //! `bounds` says what one commit may hold, `elsewhere` what of other spaces is known.
 //!
 //! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
@@ -20,7 +20,9 @@ pub mod id;
 pub mod json;
 pub mod limit;
 pub mod link;
+pub mod nodes;
 pub mod path;
+mod post_chain;
 pub mod project;
 pub mod read;
 pub mod record;

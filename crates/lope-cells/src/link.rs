@@ -104,6 +104,24 @@ impl Link {
     }
 }
 
+/// Every link in a value that stands at `at`: where it stands, itself, where it leads.
+pub fn links_of(value: &Json, at: &CellAddress) -> Vec<(CellAddress, Link, CellAddress)> {
+    fn collect(value: &Json, at: &CellAddress, found: &mut Vec<(CellAddress, Link, CellAddress)>) {
+        if let Some(link) = Link::from_json(value) {
+            let to = link.target(at);
+            found.push((at.clone(), link, to));
+            return;
+        }
+        rewrite(value, &mut |child, key| {
+            collect(child, &at.key(Arc::clone(key)), found);
+            None
+        });
+    }
+    let mut found = Vec::new();
+    collect(value, at, &mut found);
+    found
+}
+
 /// Whether both values are links to the same address, in documents at `base`; their schemas do not
 /// count.
 pub fn same_target(one: &Json, other: &Json, base: &CellAddress) -> bool {

@@ -23,6 +23,7 @@ use crate::element::normalise;
 use crate::error::{CommitRefusal, WriteError};
 use crate::id::{EntityId, SpaceName};
 use crate::json::{Json, Number};
+use crate::post_chain::PostChain;
 use crate::project::{Projected, project};
 use crate::read::{BeyondBound, Extent, Reads};
 use crate::resolve::{self, Follow, is_elsewhere, resolve_within};
@@ -40,6 +41,19 @@ pub struct EffectRequest {
     /// What asks for it; a later request under the same key replaces an earlier one.
     pub key: Arc<str>,
     pub request: Json,
+    /// What led to it, known once it is committed.
+    pub chain: PostChain,
+}
+
+impl EffectRequest {
+    pub fn new(key: Arc<str>, request: Json) -> Self {
+        let chain = PostChain::default();
+        Self {
+            key,
+            request,
+            chain,
+        }
+    }
 }
 
 /// What is asked of a space, by a message, once a transaction is committed, and only then.
@@ -127,6 +141,11 @@ impl Transaction {
     /// Removes what `at` stands for.
     pub fn remove(&mut self, at: &CellAddress) -> Result<(), WriteError> {
         write::remove(self, at)
+    }
+
+    /// Removes what `at` stands for; elements of a list behind it move up.
+    pub fn take_out(&mut self, at: &CellAddress) -> Result<(), WriteError> {
+        write::take_out(self, at)
     }
 
     /// Appends to the list at `at`, whatever others do to it meanwhile.

@@ -8,7 +8,7 @@ use crate::address::CellAddress;
 use crate::element::{Normal, normalise};
 use crate::error::WriteError;
 use crate::id::SpaceName;
-use crate::json::{Array, Json, Object};
+use crate::json::{Array, Json, Object, index};
 use crate::link::{Link, rebase};
 use crate::read::{Extent, Reads};
 use crate::resolve::{Follow, Resolved, resolve, resolve_within};
@@ -49,6 +49,28 @@ pub fn remove(on: &mut dyn Writes, at: &CellAddress) -> Result<(), WriteError> {
         Some(_) => on.put(&found.address, None),
         None => Ok(()),
     }
+}
+
+/// Removes what `at` stands for. An element of a list is taken out of it, and those behind it move up.
+pub fn take_out(on: &mut dyn Writes, at: &CellAddress) -> Result<(), WriteError> {
+    let Some((key, way)) = at.path.keys().split_last() else {
+        return remove(on, at);
+    };
+    let home = on.home();
+    let list = at.prefix(way.len());
+    let list = resolve_within(on, &list, Follow::Every, home.as_ref())?;
+    let (Some(Json::Array(array)), Some(place)) = (&list.value, index(key)) else {
+        return remove(on, at);
+    };
+    // A redirect stays where it is, as it does everywhere.
+    if array.get(place).is_none_or(is_redirect) {
+        return remove(on, at);
+    }
+    on.record(&list.address, Extent::Whole);
+    let kept = array.iter().enumerate();
+    let kept = kept.filter(|(other, _)| *other != place);
+    let kept = Json::array(kept.map(|(_, element)| element.clone()));
+    on.put(&list.address, Some(kept))
 }
 
 /// Puts `value` at `at` whatever links stand there or inside: these are replaced, not followed.

@@ -75,6 +75,12 @@ impl CliError {
         Self::new(exit, format!("this runner cannot go on: {why}")).hint(hint)
     }
 
+    /// The same with another message.
+    pub(crate) fn reworded(mut self, word: impl FnOnce(&str) -> String) -> Self {
+        self.message = word(&self.message);
+        self
+    }
+
     /// The message and the hint apart.
     pub(crate) fn words(self) -> (String, Option<String>) {
         (self.message, self.hint)

@@ -165,3 +165,49 @@ async fn a_client_with_a_token_watches_too_and_hears_what_its_token_may_not_do()
     awaited(&browser, "return window.seen.at(-1) === 4").await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn something_else_under_an_id_is_refused_while_the_first_waits_and_when_it_is_done() {
+    if !wanted() {
+        return;
+    }
+    let home = Home::new();
+    let counter = example("counter.yaml");
+    home.lope(&["recipes", "run", &counter, "--into", "home/counter"])
+        .done();
+    let up = WebUp::start(&home);
+    let browser = Browser::open(up.address).await;
+    browser.go("/app/").await;
+    let send = |n: i64| format!("lope.send('home/counter/add', {n}, {{ id: 'same' }})");
+    // Both are sent at once: the first one is kept, the same again is the same promise.
+    let at_once = format!(
+        "const lope = new Lope(); const first = {}; const again = {}; \
+         const other = await {}.then(() => 'done', (error) => error.message); \
+         return [(await first).outcome, (await again).outcome, other];",
+        send(5),
+        send(5),
+        send(6)
+    );
+    begin(&browser, "first", &at_once).await;
+    let says = "something else was sent under the id 'same' before";
+    assert_eq!(
+        came_at_last(&browser, "first").await,
+        json!({ "done": ["handled", "handled", says] })
+    );
+    let later = |n: i64| {
+        format!(
+            "const lope = new Lope(); return (await {}).outcome;",
+            send(n)
+        )
+    };
+    begin(&browser, "other", &later(6)).await;
+    assert_eq!(came_at_last(&browser, "other").await["failed"], says);
+    begin(&browser, "same", &later(5)).await;
+    assert_eq!(
+        came_at_last(&browser, "same").await,
+        json!({ "done": "handled" })
+    );
+    let count = home.lope(&["cells", "get", "home/counter/count"]);
+    assert_eq!(count.done().out.trim(), "5");
+    browser.close().await;
+}

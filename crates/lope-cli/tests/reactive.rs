@@ -281,3 +281,88 @@ fn runners_killed_again_and_again_count_each_of_a_hundred_events_once() {
 fn every_command_of_the_guide_to_reactive_spaces_prints_what_the_guide_says() {
     assert_eq!(guide("reactive.md"), 6);
 }
+
+#[test]
+fn a_workflow_that_is_deployed_later_is_started_by_itself() {
+    let home = Home::new();
+    home.lope(&[
+        "recipes",
+        "run",
+        &example("form.yaml"),
+        "--into",
+        "home/form",
+    ])
+    .done();
+    let runner = up(&home);
+    home.lope(&["streams", "send", "home/form/submit", "{\"name\": \"Ada\"}"])
+        .done();
+    until("its cell says what it waits for", || {
+        let order = get(&home, "home/form/order");
+        let why =
+            json!({ "type": "UnknownWorkflow", "message": "no workflow 'greet' is deployed" });
+        order["error"] == why && order["pending"] == json!(true)
+    });
+    // What is not wanted any more is never started.
+    home.lope(&["streams", "send", "home/form/submit", "{\"name\": \"Bo\"}"])
+        .done();
+    home.lope(&["workflows", "deploy", &example("greet.yaml")])
+        .done();
+    until("the order is done", || {
+        get(&home, "home/form/order/pending") == json!(false)
+    });
+    let order = get(&home, "home/form/order");
+    assert_eq!(order["result"], json!("Hello, Bo!"), "{order}");
+    assert_eq!(order.get("error"), None, "{order}");
+    kill(runner);
+    let runs = home.lope(&["--json", "runs", "list"]).done().json();
+    assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[test]
+fn effects_that_ask_for_each_other_without_end_are_slowed_down_and_told() {
+    let home = Home::new();
+    let flip = home.file(
+        "flip.yaml",
+        "name: flip\nsteps:\n  done:\n    return: ${{ 1 - input.n }}\n",
+    );
+    home.lope(&["workflows", "deploy", &flip]).done();
+    let recipe = home.file(
+        "loop.yaml",
+        r#"
+name: loop
+initial: { internal: { n: 0, rounds: 0 } }
+result: { n: { $alias: internal/n }, rounds: { $alias: internal/rounds } }
+nodes:
+  - module: { type: workflow, implementation: flip }
+    inputs: { n: { $alias: internal/n } }
+    outputs: { $alias: internal/order }
+  - module:
+      type: javascript
+      argumentSchema: { properties: { order: true, n: true, rounds: { asCell: true } } }
+      implementation: "({order, n, rounds}) => { if (order?.pending !== false || order.result === n) return n; rounds.increment(1); return order.result }"
+    inputs: { order: { $alias: internal/order }, n: { $alias: internal/n }, rounds: { $alias: internal/rounds } }
+    outputs: { $alias: internal/n }
+"#,
+    );
+    home.lope(&["recipes", "run", &recipe, "--into", "home/loop"])
+        .done();
+    let runner = up(&home);
+    let rounds = || get(&home, "home/loop/rounds").as_i64().unwrap();
+    until("it goes round and round", || rounds() > 100);
+    until("it is told", || {
+        let why = home.lope(&["recipes", "why", "home/loop"]).done().out;
+        why.contains("effects and reads of other spaces follow from each other")
+            && why.contains("around the cycle: home/process-of-loop/0")
+    });
+    let (started, before) = (std::time::Instant::now(), rounds());
+    home.lope(&["cells", "set", "home/other", "1"]).done();
+    until("it goes on", || rounds() > before + 1);
+    let most = started.elapsed().as_millis() as i64 / 250 + 2;
+    assert!(
+        rounds() - before <= most,
+        "{} in {:?}",
+        rounds() - before,
+        started.elapsed()
+    );
+    kill(runner);
+}

@@ -240,7 +240,7 @@ fn endless(mut rig: SpaceRig) {
     for cell in ["home/ping", "shop/pong"] {
         let (words, told) = why(&rig, cell);
         assert!(
-            words.contains("messages and reads of other spaces follow from each other"),
+            words.contains("messages, effects and reads of other spaces follow from each other"),
             "{words}"
         );
         let cycle = format!("around the cycle: {}, {}", cycle[0], cycle[1]);

@@ -197,6 +197,9 @@ impl From<HostError> for ApiError {
             HostError::Held { .. } | HostError::Lost => {
                 Self::conflict(error.to_string()).hint("ask again")
             }
+            HostError::OtherContent { .. } => {
+                Self::conflict(error.to_string()).hint("give another id")
+            }
             HostError::Backlog { .. } => {
                 Self::new(ApiErrorKind::TooManyRequests, error.to_string()).hint("try again later")
             }

@@ -148,14 +148,24 @@ export class Lope {
 
   /**
    * Sends an event to a stream. It is kept until the server has it; the promise is kept when it has
-   * taken effect, and broken if the server refuses it, its handler fails, or nobody handles it.
+   * taken effect, and broken if the server refuses it, its handler fails, or nobody handles it. An `id`
+   * of its own makes an event that is sent again the same one; something else under it is refused.
    */
   send(address, event = null, { id = freshId() } = {}) {
     const { space, document, path } = parted(address);
     const kept = { id, base: this.#base, space, document, path, event };
-    this.#storage.setItem(PREFIX + id, JSON.stringify(kept));
+    const text = JSON.stringify(kept);
+    const before = this.#storage.getItem(PREFIX + id);
+    if (before !== null && before !== text) {
+      const error = { kind: "conflict", message: `something else was sent under the id '${id}' before`, hint: "give another id" };
+      return Promise.reject(new LopeError(409, { error }));
+    }
+    const known = promises.get(id);
+    if (known) return known.promise;
+    this.#storage.setItem(PREFIX + id, text);
     this.#tell();
     const promise = new Promise((done, failed) => promises.set(id, { done, failed, kept, owner: this }));
+    promises.get(id).promise = promise;
     // Nobody has to wait for it.
     promise.catch(() => {});
     this.flush();

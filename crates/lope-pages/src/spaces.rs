@@ -89,6 +89,14 @@ fn naming(text: &str, at: &CellAddress) -> Option<SpaceAction> {
     Some(SpaceAction::Name { at, name })
 }
 
+/// An error that names a cell as it was written.
+fn worded(error: impl Into<ApiError>, at: &CellAddress, text: &str) -> ApiError {
+    let mut error = error.into();
+    let name = CellAddress::name_in(text).unwrap_or(at.id.as_str());
+    error.message = error.message.replace(at.id.as_str(), name);
+    error
+}
+
 /// Sends something to a space and waits for its receipt. None: it is on disk, and whoever hosts the
 /// space has not come to it yet. What was sent before under the same id is not done again.
 async fn asked(
@@ -100,6 +108,7 @@ async fn asked(
     let store = spaces.space(space);
     let id = arrival.id();
     if let Some(receipt) = store.receipt(id).await? {
+        receipt.validate(arrival)?;
         return Ok(Some(receipt));
     }
     store.deliver(arrival).await?;
@@ -115,7 +124,12 @@ async fn asked(
         spaces.await_receipt(&store, id).await
     };
     match tokio::time::timeout(WAIT, answered).await {
-        Ok(receipt) => Ok(Some(receipt?)),
+        Ok(receipt) => {
+            let receipt = receipt?;
+            // Somebody else's may have come first.
+            receipt.validate(arrival)?;
+            Ok(Some(receipt))
+        }
         Err(_) => Ok(None),
     }
 }

@@ -84,7 +84,7 @@ fn effect(call: &mut RawCall<'_>) -> Option<Json> {
     if !is_done {
         let key = format!("{}/{}", call.node, request.digest()).into();
         let request = Json::object([("name", name), ("request", request)]);
-        call.request(EffectRequest { key, request });
+        call.request(EffectRequest::new(key, request));
     }
     let pending = || Json::object([("pending", Json::Bool(true)), ("requestHash", hash)]);
     Some(known.unwrap_or_else(pending))

@@ -56,6 +56,9 @@ pub enum HostError {
     /// Too many events wait for the stream; try again later.
     #[error("{max} events wait for {stream} already", max = crate::limit::BACKLOG_MAX)]
     Backlog { stream: CellAddress },
+    /// An id was used before for something else: nothing is done.
+    #[error("something else was sent under the id '{id}' before")]
+    OtherContent { id: String },
     /// A read from outside would go through too many documents.
     #[error(
         "it leads to more than {max} documents (DOCUMENTS_MAX): read a part of it, by a path, or what is stored, without following links",
@@ -91,6 +94,7 @@ impl HostError {
             Self::Store(error) => error.is_passing(),
             Self::Held { .. } | Self::Backlog { .. } => true,
             Self::Lost
+            | Self::OtherContent { .. }
             | Self::TooManyDocuments
             | Self::Circle(_)
             | Self::Broken(_)

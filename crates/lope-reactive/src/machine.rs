@@ -20,7 +20,7 @@ use lope_model::{Failure, Timestamp, failure};
 
 use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
-pub use command::{PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
+pub use command::{NOT_DEPLOYED, PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
 use events::EventQueue;
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
 use lope_cells::address::CellAddress;
@@ -31,13 +31,14 @@ use lope_cells::elsewhere::Elsewhere;
 use lope_cells::error::{CommitError, CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
+pub use lope_cells::nodes::{NodeName, Nodes};
 use lope_cells::path::CellPath;
 pub use lope_cells::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{EffectRequest, Transaction};
 pub use post::{PostContent, SpacePost};
-pub use program::{NodeName, Nodes, Program};
+pub use program::Program;
 use wave::WaveUnderWay;
 pub use wave::{CellChange, Wave};
 
@@ -428,7 +429,7 @@ impl<P: Program> SpaceMachine<P> {
                 self.apply(&committed, &ChangedBy::Event(id.clone()));
                 EventOutcome::Handled
             }
-            Err(failure) => EventOutcome::Failed(failure),
+            Err(failure) => EventOutcome::Failed(self.program.worded(failure, &self.spaces)),
         };
         let receipt = EventReceipt { event: id, outcome };
         self.events.remember(receipt.clone());
@@ -467,6 +468,7 @@ impl<P: Program> SpaceMachine<P> {
         failure: Failure,
         outputs: &mut Vec<SpaceOutput>,
     ) {
+        let failure = self.program.worded(failure, &self.spaces);
         let mut transaction = self.spaces.begin_in(&self.space);
         self.program.failed(node, &failure, &mut transaction);
         if let Ok(committed) = self.commit_bounded(transaction, WriteRoom::Reserved) {
@@ -498,8 +500,14 @@ impl<P: Program> SpaceMachine<P> {
         transaction: Transaction,
         cause: &PostChain,
     ) -> Result<Committed, Failure> {
-        let committed = self.commit_bounded(transaction, WriteRoom::Usual)?;
+        let mut committed = self.commit_bounded(transaction, WriteRoom::Usual)?;
         self.post(node, &committed.posts, cause);
+        if !committed.effects.is_empty() {
+            let chain = self.chain_from(node, cause);
+            for effect in &mut committed.effects {
+                effect.chain = chain.clone();
+            }
+        }
         Ok(committed)
     }
 

@@ -8,6 +8,7 @@
 mod active_process;
 mod command;
 mod discovery;
+mod labels;
 mod node;
 mod offspring;
 mod report;
@@ -20,20 +21,21 @@ use lope_model::Failure;
 use thiserror::Error;
 
 use crate::limit;
-use crate::machine::{Nodes, PostAnswer, Program, SpaceCommand, StreamEvent};
+use crate::machine::{NOT_DEPLOYED, Nodes, PostAnswer, Program, SpaceCommand, StreamEvent};
 use crate::module::{Modules, ScriptHost};
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
 use active_process::ActiveProcess;
 pub use command::{NOTHING_RUNS, name_of, names_of};
+use labels::Labels;
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
 use lope_cells::read::Reads;
-use lope_cells::space::{Committed, DocumentChange, Spaces};
-use lope_cells::transaction::Transaction;
+use lope_cells::space::{Committed, DocumentChange, Spaces, Unrecorded};
+use lope_cells::transaction::{EffectRequest, Transaction};
 use node::BoundNode;
 pub use node::run_request;
 use offspring::Offspring;
@@ -203,14 +205,35 @@ impl RecipeRunner {
         outcome: &Result<Json, Failure>,
         transaction: &mut Transaction,
     ) -> Result<(), RecipeError> {
-        self.requested.remove(key);
-        let Some((node, hash)) = key.rsplit_once('/') else {
-            return Ok(());
-        };
-        match self.named(node) {
-            Some(bound) => Ok(bound.record_effect(hash, outcome, transaction)?),
+        let is_early = matches!(outcome, Err(why) if &*why.kind == NOT_DEPLOYED);
+        let (node, hash) = key.rsplit_once('/').unwrap_or_default();
+        let node = self.named(node);
+        let node = node.filter(|bound| bound.awaits(hash, transaction));
+        if !is_early || node.is_none() {
+            self.requested.remove(key);
+        }
+        match node {
+            Some(bound) => Ok(bound.record_effect(hash, outcome, is_early, transaction)?),
             None => Ok(()),
         }
+    }
+
+    /// Asks for an effect again that could not be begun, if it is still wanted.
+    fn repeat_effect(
+        &mut self,
+        key: &Arc<str>,
+        request: &Json,
+        transaction: &mut Transaction,
+    ) -> Result<(), RecipeError> {
+        self.requested.remove(key);
+        let (node, hash) = key.rsplit_once('/').unwrap_or_default();
+        if let Some(bound) = self.named(node)
+            && bound.awaits(hash, transaction)
+        {
+            bound.forget_early(transaction)?;
+            transaction.after_commit(EffectRequest::new(Arc::clone(key), request.clone()));
+        }
+        Ok(())
     }
 
     /// Records what became of a message that a node sent; nothing of one that is gone.
@@ -274,7 +297,12 @@ impl Program for RecipeRunner {
         command: &SpaceCommand,
         transaction: &mut Transaction,
     ) -> Result<(), Failure> {
-        self.act(&command.action, transaction)
+        let acted = self.act(&command.action, transaction);
+        acted.map_err(|failure| Labels::worded(failure, &self.space, transaction))
+    }
+
+    fn worded(&self, failure: Failure, spaces: &Spaces) -> Failure {
+        Labels::worded(failure, &self.space, &Unrecorded(spaces.snapshot()))
     }
 
     fn is_waiting(&self) -> bool {

@@ -444,3 +444,62 @@ async fn the_folder_of_an_app_is_served_and_nothing_beside_it() {
         .await
         .unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_content_under_an_id_is_a_conflict_and_errors_name_cells_as_they_were_written() {
+    let ground = Ground::open().await;
+    counter(&ground).await;
+    assert_eq!(send(&ground, json!(5), "same").await.status, 200);
+    let body = |event: i64, wait: bool| json!({ "path": "add", "event": event, "id": "same", "wait": wait });
+    let path = "/api/spaces/home/streams/counter/send";
+    for wait in [true, false] {
+        let other = ground.post(path, body(6, wait)).await;
+        let error = json!({ "kind": "conflict", "hint": "give another id",
+            "message": "something else was sent under the id 'same' before" });
+        assert_eq!((other.status, &other.json()["error"]), (409, &error));
+        let same = ground.post(path, body(5, wait)).await;
+        assert_eq!(
+            (same.status, &same.json()["outcome"]),
+            (200, &json!("handled"))
+        );
+    }
+    assert_eq!(cell(&ground, "count").await, 5);
+    let set = async |document: &str, body: Json| {
+        let path = format!("/api/spaces/home/cells/{document}/set");
+        ground.post(&path, body).await
+    };
+    let prices = json!({ "value": { "tea": "x", "list": [1, 2] }, "id": "prices" });
+    assert_eq!(set("prices", prices).await.status, 200);
+    let other = set("prices", json!({ "value": 1, "id": "prices" })).await;
+    assert_eq!(other.status, 409, "{}", other.text());
+    let removed = set("prices", json!({ "path": "list/0" })).await;
+    assert_eq!(removed.status, 200);
+    let read = ground.get("/api/spaces/home/cells/prices?path=list").await;
+    assert_eq!(read.json()["value"], json!([2]));
+    let message = |answer: &HttpAnswer| answer.json()["error"]["message"].clone();
+    let add = json!({ "path": "tea", "value": 1, "how": "add" });
+    let refused = set("prices", add).await;
+    let says = "Write: home/prices/tea is string, not a number";
+    assert_eq!((refused.status, message(&refused)), (409, json!(says)));
+    let missing = ground.get("/api/spaces/home/cells/prices?path=milk").await;
+    let says = "there is nothing at home/prices/milk";
+    assert_eq!((missing.status, message(&missing)), (404, json!(says)));
+    let circle = json!({ "value": { "/": { "link@1": { "path": [] } } } });
+    assert_eq!(set("circle", circle).await.status, 200);
+    let circle = ground.get("/api/spaces/home/cells/circle").await;
+    let says = "more than 100 links lead on from home/circle: they lead in a circle, perhaps";
+    assert_eq!((circle.status, message(&circle)), (409, json!(says)));
+    // A space of which nothing came is in no list.
+    let stop = Request::post("/api/spaces/yard/recipes/nobody/stop");
+    assert_eq!(ground.send(stop).await.status, 409);
+    let all = ground.get("/api/spaces").await.json();
+    let names: Vec<&Json> = all["spaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["space"])
+        .collect();
+    assert_eq!(names, [&json!("home")]);
+    assert_eq!(ground.get("/api/spaces/yard").await.status, 404);
+    ground.close().await;
+}

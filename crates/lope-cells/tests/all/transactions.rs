@@ -151,10 +151,7 @@ fn abort_leaves_nothing() {
     let spaces = filled();
     let mut transaction = spaces.begin();
     transaction.set(&cell("doc/a"), &7.into()).unwrap();
-    transaction.after_commit(EffectRequest {
-        key: "k".into(),
-        request: Json::Null,
-    });
+    transaction.after_commit(EffectRequest::new("k".into(), Json::Null));
     transaction.abort();
     assert_eq!(get(&spaces, "doc/a"), Some(1.into()));
 }
@@ -403,10 +400,7 @@ fn preconditions_that_hold_let_a_commit_through() {
 #[test]
 fn effects_come_with_the_commit_once_per_key() {
     let mut spaces = filled();
-    let effect = |key: &str, request: i64| EffectRequest {
-        key: key.into(),
-        request: request.into(),
-    };
+    let effect = |key: &str, request: i64| EffectRequest::new(key.into(), request.into());
     let mut transaction = spaces.begin();
     transaction.after_commit(effect("a", 1));
     transaction.after_commit(effect("b", 2));

@@ -182,3 +182,89 @@ proptest! {
         prop_assert_eq!(writes(&mut spaces, "doc", Json::from(&other)), 0);
     }
 }
+
+#[test]
+fn an_element_that_is_taken_out_of_a_list_is_gone_and_those_behind_it_move_up() {
+    let list = json!([1, {"id": "x", "n": 2}, redirect("t/a"), link("t/b"), 5]);
+    let filled = || {
+        let mut spaces = Spaces::default();
+        set(&mut spaces, "t", json!({"a": "A", "b": "B", "c": 7}));
+        set(
+            &mut spaces,
+            "doc",
+            json!({"list": list.clone(), "via": link("doc/list"), "o": {"0": "zero"}}),
+        );
+        spaces
+    };
+    let element = raw(&filled(), "doc/list/1").unwrap();
+    let (to_a, to_b) = (redirect("t/a"), link("t/b"));
+    let all = [1.into(), element, to_a, to_b, 5.into()];
+    let without = |place: usize| {
+        let kept = all.iter().enumerate();
+        let kept = kept.filter(|(index, _)| *index != place);
+        Json::array(kept.map(|(_, element)| element.clone()))
+    };
+    for (at, expected) in [
+        ("doc/list/0", without(0)),
+        ("doc/list/1", without(1)),
+        ("doc/list/3", without(3)),
+        ("doc/list/4", without(4)),
+        ("doc/via/0", without(0)),
+        ("doc/list/5", Json::array(all.clone())),
+        ("doc/list/x", Json::array(all.clone())),
+        // What a redirect stands for is taken away, and the redirect stays.
+        ("doc/list/2", Json::array(all.clone())),
+    ] {
+        let mut spaces = filled();
+        let mut transaction = spaces.begin();
+        transaction.take_out(&cell(at)).unwrap();
+        spaces.commit(transaction).unwrap();
+        assert_eq!(raw(&spaces, "doc/list"), Some(expected), "{at}");
+        assert_eq!(raw(&spaces, "doc/via"), Some(link("doc/list")), "{at}");
+        let is_redirect = at == "doc/list/2";
+        assert_eq!(get(&spaces, "t/a").is_none(), is_redirect, "{at}");
+    }
+    let mut spaces = filled();
+    let mut transaction = spaces.begin();
+    for at in ["doc/o/0", "t/c", "doc/list"] {
+        transaction.take_out(&cell(at)).unwrap();
+    }
+    spaces.commit(transaction).unwrap();
+    assert_eq!(raw(&spaces, "doc/o"), Some(json!({}).into()));
+    assert_eq!(
+        (get(&spaces, "t/c"), raw(&spaces, "doc/list")),
+        (None, None)
+    );
+}
+
+#[test]
+fn a_link_to_an_inline_document_that_is_no_json_is_refused_by_its_place() {
+    let inline = |id: &str, overwrite: bool| {
+        let mut link = json!({ "id": id });
+        if overwrite {
+            link["overwrite"] = json!("redirect");
+        }
+        json!({ "/": { "link@1": link } })
+    };
+    let nested = inline("data:application/json,%7Bbad", false);
+    let nested = EntityId::inline(&json!({ "in": nested }).into());
+    let nested = json!({ "/": { "link@1": { "id": nested.as_str(), "path": ["in"] } } });
+    for bad in [
+        inline("data:application/json,{bad", false),
+        inline("data:application/json,%7", false),
+        inline("data:application/json;base64,eyJhIjoxfQ==", false),
+        inline("data:text/plain,x", false),
+        inline("data:text/plain,x", true),
+        nested,
+    ] {
+        let spaces = Spaces::default();
+        let mut transaction = spaces.begin();
+        let written = transaction.set(&cell("doc"), &json!({"a": [1, bad]}).into());
+        let at = cell("doc/a/1");
+        assert_eq!(written, Err(WriteError::NoJson { at }), "{bad}");
+    }
+    let mut spaces = Spaces::default();
+    let good = inline("data:application/json,[1,2]", false);
+    set(&mut spaces, "doc", json!({"a": good}));
+    assert_eq!(raw(&spaces, "doc/a"), Some(json!([1, 2]).into()));
+}

@@ -81,6 +81,18 @@ struct TypedCell<'a> {
     at: &'a CellAddress,
 }
 
+impl<'a> TypedCell<'a> {
+    fn new(text: &'a str, at: &'a CellAddress) -> Self {
+        Self { text, at }
+    }
+
+    /// A command's end; an error names the cell as it was typed.
+    fn named<T>(self, done: CliResult<T>) -> CliResult<T> {
+        let name = CellAddress::name_in(self.text).unwrap_or(self.at.id.as_str());
+        done.map_err(|error| error.reworded(|said| said.replace(self.at.id.as_str(), name)))
+    }
+}
+
 /// How spaces are hosted here.
 pub(crate) fn pool_options(settings: &Settings) -> PoolOptions {
     PoolOptions {
@@ -143,6 +155,9 @@ impl From<HostError> for CliError {
             }
             HostError::Backlog { .. } => {
                 Self::new(Exit::Refused, error.to_string()).hint("try again later")
+            }
+            HostError::OtherContent { .. } => {
+                Self::new(Exit::Refused, error.to_string()).hint("give another --id")
             }
             HostError::Circle(_) => Self::new(Exit::Failed, error.to_string())
                 .hint("'lope cells links' shows them, 'lope cells set --remove' takes one away"),

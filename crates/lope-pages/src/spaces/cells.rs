@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lope::reactive::{CellAddress, HistoryEntry, Json as CellJson, Link, SpaceAction};
+use lope::reactive::link::links_of;
+use lope::reactive::{CellAddress, HistoryEntry, Json as CellJson, SpaceAction};
 use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
@@ -12,7 +13,7 @@ use lope_http::reply;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::{cell, commanded, message_id, naming, plain, receipt_json, stored};
+use super::{cell, commanded, message_id, naming, plain, receipt_json, stored, worded};
 
 const CHANGES: usize = 50;
 const CHANGES_MOST: usize = 1_000;
@@ -87,16 +88,19 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<J
 }
 
 async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (at, _) = cell(&call, call.query("path"))?;
+    let (at, text) = cell(&call, call.query("path"))?;
     let value = if call.flag("raw")? {
         read_stored(&context, &at).await?
     } else {
         match context.client.spaces().await? {
-            Some(directory) => directory.space(at.space.clone()).read(&at).await?,
+            Some(directory) => {
+                let read = directory.space(at.space.clone()).read(&at).await;
+                read.map_err(|error| worded(error, &at, &text))?
+            }
             None => None,
         }
     };
-    let value = value.ok_or_else(|| nothing(&at))?;
+    let value = value.ok_or_else(|| nothing(&text))?;
     Ok(reply::json(
         &json!({ "cell": at.to_string(), "value": plain(&value) }),
     ))
@@ -112,8 +116,8 @@ async fn read_stored(
     })
 }
 
-fn nothing(at: &CellAddress) -> ApiError {
-    ApiError::missing(format!("there is nothing at {at}"))
+fn nothing(text: &str) -> ApiError {
+    ApiError::missing(format!("there is nothing at {text}"))
 }
 
 async fn set(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
@@ -121,6 +125,7 @@ async fn set(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let (at, text) = cell(&call, request.path.as_deref())?;
     let value = request.value.map(stored);
     let action = match (request.how, value) {
+        (ChangeHow::Set, None) => SpaceAction::Remove { at: at.clone() },
         (ChangeHow::Set, value) => SpaceAction::Set {
             at: at.clone(),
             value,
@@ -139,55 +144,33 @@ async fn set(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
             return Err(ApiError::bad("value: it is missing"));
         }
     };
-    let actions = std::iter::once(action).chain(naming(&text, &at)).collect();
+    let actions = naming(&text, &at).into_iter().chain([action]).collect();
     let id = message_id(&call, request.id);
     let action = SpaceAction::All(actions);
-    let receipt = commanded(&context, &at.space, Arc::clone(&id), action).await?;
+    let receipt = commanded(&context, &at.space, Arc::clone(&id), action).await;
+    let receipt = receipt.map_err(|error| worded(error, &at, &text))?;
     Ok(reply::json(&receipt_json(&id, receipt.as_ref())))
 }
 
 async fn links(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (at, _) = cell(&call, call.query("path"))?;
+    let (at, text) = cell(&call, call.query("path"))?;
     let value = read_stored(&context, &at).await?;
-    let value = value.ok_or_else(|| nothing(&at))?;
-    let mut found = Vec::new();
-    collect_links(&value, &at, &mut found);
+    let value = value.ok_or_else(|| nothing(&text))?;
+    let found = links_of(&value, &at);
     let links = found.iter().map(|(from, link, to)| {
         json!({ "cell": from.to_string(), "target": to.to_string(), "redirect": link.redirect })
     });
     Ok(reply::json(&json!({ "links": links.collect::<Vec<_>>() })))
 }
 
-/// Every link in a value: where it stands, itself, where it leads.
-pub(crate) fn collect_links(
-    value: &CellJson,
-    at: &CellAddress,
-    found: &mut Vec<(CellAddress, Link, CellAddress)>,
-) {
-    if let Some(link) = Link::from_json(value) {
-        let to = link.target(at);
-        found.push((at.clone(), link, to));
-        return;
-    }
-    match value {
-        CellJson::Array(array) => array
-            .iter()
-            .enumerate()
-            .for_each(|(index, child)| collect_links(child, &at.key(index.to_string()), found)),
-        CellJson::Object(object) => object
-            .iter()
-            .for_each(|(key, child)| collect_links(child, &at.key(key.clone()), found)),
-        CellJson::Null | CellJson::Bool(_) | CellJson::Number(_) | CellJson::Text(_) => {}
-    }
-}
-
 async fn history(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(CHANGES, CHANGES_MOST)?;
-    let (at, _) = cell(&call, call.query("path"))?;
+    let (at, text) = cell(&call, call.query("path"))?;
     let (at, all) = match context.client.spaces().await? {
         Some(directory) => {
             // What a link leads to has the values; the link itself has none.
-            let at = directory.space(at.space.clone()).leads_to(&at).await?;
+            let led = directory.space(at.space.clone()).leads_to(&at).await;
+            let at = led.map_err(|error| worded(error, &at, &text))?;
             let all = directory.space(at.space.clone()).history().await?;
             (at, all)
         }

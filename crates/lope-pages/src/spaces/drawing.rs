@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use lope::reactive::link::links_of;
 use lope::reactive::{CellAddress, Json as CellJson, NodeLine, ProcessReport, SpaceName};
 use lope::workflows::{BoxGraph, GraphBox, StepStanding};
 use lope_http::parts::brief;
 
-use super::cells::collect_links;
 use super::list::ListedDocument;
 
 /// With more boxes a drawing says nothing.
@@ -157,9 +157,7 @@ pub(crate) fn of_links(space: &SpaceName, documents: &[ListedDocument]) -> BoxGr
     let mut elsewhere: BTreeMap<String, usize> = BTreeMap::new();
     for (from, it) in shown.iter().enumerate() {
         let at = CellAddress::document(space.clone(), it.id.clone());
-        let mut links = Vec::new();
-        collect_links(&it.value, &at, &mut links);
-        for (_, _, target) in links {
+        for (_, _, target) in links_of(&it.value, &at) {
             let to = if target.space == *space {
                 shown.iter().position(|other| other.id == target.id)
             } else {

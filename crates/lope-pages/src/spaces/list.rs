@@ -60,7 +60,8 @@ pub(crate) async fn found(
     if !directory.spaces().await?.contains(space) {
         return Err(missing());
     }
-    Ok(directory.entry(space, clock::now()).await?)
+    let entry = directory.entry(space, clock::now()).await?;
+    (!entry.is_empty).then_some(entry).ok_or_else(missing)
 }
 
 /// All spaces behind a name, and whether there are more.
@@ -76,14 +77,17 @@ pub(crate) async fn entries(
     let behind = all
         .into_iter()
         .filter(|space| after.is_none_or(|after| space.as_str() > after));
-    let mut names: Vec<SpaceName> = behind.take(limit + 1).collect();
-    let more = names.len() > limit;
-    names.truncate(limit);
     let now = clock::now();
-    let mut entries = Vec::with_capacity(names.len());
-    for name in &names {
-        entries.push(directory.entry(name, now).await?);
+    let mut entries = Vec::new();
+    for name in behind {
+        let entry = directory.entry(&name, now).await?;
+        entries.extend((!entry.is_empty).then_some(entry));
+        if entries.len() > limit {
+            break;
+        }
     }
+    let more = entries.len() > limit;
+    entries.truncate(limit);
     Ok((entries, more))
 }
 

@@ -212,7 +212,7 @@ fn errors(reports: &[ProcessReport]) -> Markup {
                 strong { "Node " (node.node) " (" (node.module) ") of " (report.result) }
                 @if let Some(error) = &node.error { pre { (cut(&error_text(error), 4_000)) } }
                 @if let Some(error) = failed_event(node) { p { "Its last event, " code { (brief(node.event.as_deref().unwrap_or_default(), 60)) } ", had no effect:" } pre { (cut(&error_text(error), 4_000)) } }
-                @if let Some(unsettled) = &node.unsettled { p { "It does not settle: " @if unsettled.messages > 0 { (unsettled.messages) " messages and reads of other spaces that follow from each other, around " } @else { (unsettled.runs) " runs in one pass, around " } (unsettled.cycle.iter().map(|it| &**it).collect::<Vec<_>>().join(" → ")) ". It waits a little and tries again; the rest goes on." } }
+                @if let Some(unsettled) = &node.unsettled { p { "It does not settle: " @if unsettled.messages > 0 { (unsettled.messages) " messages, effects and reads of other spaces that follow from each other, around " } @else { (unsettled.runs) " runs in one pass, around " } (unsettled.cycle.iter().map(|it| &**it).collect::<Vec<_>>().join(" → ")) ". It waits a little and tries again; the rest goes on." } }
             }
         }
         @for (report, warnings) in warned.take(10) { @for (node, text) in warnings.iter() {
@@ -466,7 +466,7 @@ async fn set(
         at: at.clone(),
         value: Some(json_field(call, "value")?),
     };
-    let actions = std::iter::once(set).chain(naming(&text, &at)).collect();
+    let actions = naming(&text, &at).into_iter().chain([set]).collect();
     let id = message_id(call, None);
     commanded(context, space, id, SpaceAction::All(actions)).await?;
     Ok(format!("{named} is set."))

@@ -137,7 +137,7 @@ async fn run(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         argument: request.argument.map(stored),
         strict: request.strict,
     };
-    let actions = std::iter::once(run).chain(naming(&text, &at)).collect();
+    let actions = naming(&text, &at).into_iter().chain([run]).collect();
     let id = message_id(&call, request.id);
     let action = SpaceAction::All(actions);
     let receipt = commanded(&context, &at.space, Arc::clone(&id), action).await?;

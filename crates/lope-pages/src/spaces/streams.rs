@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope::reactive::{Arrival, StreamEvent};
+use lope::reactive::{Arrival, HostError, SpaceStore, StoredReceipt, StreamEvent};
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::{Answer, ApiResult, Endpoint};
@@ -10,7 +10,7 @@ use lope_http::reply;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{asked, cell, message_id, receipt_json, stored};
+use super::{asked, cell, message_id, receipt_json, stored, worded};
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get(
@@ -25,7 +25,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     "sendEvent",
     |context, call| Box::pin(send(context, call)),
 )
-.about("Send an event to a stream and wait until it has taken effect. 'outcome' is null if it is on disk and not handled yet. Sent again under its id, it takes effect once.")
+.about("Send an event to a stream and wait until it has taken effect. 'outcome' is null if it is on disk and not handled yet. Sent again under its id, it takes effect once; something else under that id is a conflict.")
 .does(&["streams send"])
 .takes("SpaceEvent")
 .answers(Answer::Json("Receipt")),
@@ -52,7 +52,7 @@ async fn receipt(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 
 async fn send(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let request: EventRequest = call.body()?;
-    let (stream, _) = cell(&call, request.path.as_deref())?;
+    let (stream, text) = cell(&call, request.path.as_deref())?;
     let space = stream.space.clone();
     let id = message_id(&call, request.id);
     let arrival = Arrival::Event(StreamEvent {
@@ -64,13 +64,25 @@ async fn send(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     // An event for what is no stream waits for a handler, or for the dead letters; its sender does not.
     let waits = request.wait.unwrap_or(true) && store.is_stream(&stream).await?;
     let receipt = if waits {
-        asked(&context, &space, &arrival).await?
+        asked(&context, &space, &arrival).await
     } else {
-        let known = store.receipt(&id).await?;
-        if known.is_none() {
-            store.deliver(&arrival).await?;
-        }
-        known
+        delivered(&store, &arrival).await.map_err(Into::into)
     };
+    let receipt = receipt.map_err(|error| worded(error, &stream, &text))?;
     Ok(reply::json(&receipt_json(&id, receipt.as_ref())))
+}
+
+/// Sends something unless it was sent before; what became of it, if it is done.
+async fn delivered(
+    store: &SpaceStore,
+    arrival: &Arrival,
+) -> Result<Option<StoredReceipt>, HostError> {
+    let known = store.receipt(arrival.id()).await?;
+    match &known {
+        Some(receipt) => receipt.validate(arrival)?,
+        None => {
+            store.deliver(arrival).await?;
+        }
+    }
+    Ok(known)
 }

@@ -35,6 +35,8 @@ pub struct SpaceEntry {
     /// Whether it needs a host though nothing waits: an effect is under way, a node waits, or a
     /// node looks at another space.
     pub is_active: bool,
+    /// Whether nothing is in it and nothing waits: something was asked of it and not done, no more.
+    pub is_empty: bool,
 }
 
 impl Directory {
@@ -69,10 +71,16 @@ impl Directory {
         let waiting = Range::prefix(TableId::INBOX, &worker, PAGE_MAX);
         let dead = Range::prefix(TableId::DEAD_LETTER, &worker, PAGE_MAX);
         let active = self.tables.get(&[store.keys.active()]).await?;
+        let documents = Range::prefix(self.table, &store.keys.documents(), 1);
+        let (dead, waiting) = (
+            self.tables.count(dead).await?,
+            self.tables.count(waiting).await?,
+        );
         Ok(SpaceEntry {
-            dead: self.tables.count(dead).await?,
+            is_empty: dead + waiting + self.tables.count(documents).await? == 0,
+            dead,
             host: store.held(now).await?,
-            waiting: self.tables.count(waiting).await?,
+            waiting,
             is_active: active.into_iter().next().flatten().is_some(),
             space: space.clone(),
         })

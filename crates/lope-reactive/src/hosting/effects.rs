@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use lope_cells::chain::PostChain;
 use lope_cells::id::SpaceName;
 use lope_cells::json::Json;
 use lope_cells::transaction::EffectRequest;
@@ -18,6 +19,8 @@ pub struct RequestedEffect {
     /// Which effect.
     pub name: Arc<str>,
     pub request: Json,
+    /// What led to it.
+    pub chain: PostChain,
 }
 
 /// Does effects.
@@ -26,6 +29,11 @@ pub trait EffectPerformer: Send + Sync {
     /// Does an effect and tells what came of it. None leaves it pending for whoever hosts the space
     /// next.
     async fn perform(&self, effect: &RequestedEffect) -> Option<Result<Json, Failure>>;
+
+    /// Whether an effect can be begun that could not when it was asked for (`NOT_DEPLOYED`).
+    async fn can_begin(&self, _effect: &RequestedEffect) -> bool {
+        false
+    }
 }
 
 /// Leaves every effect to somebody else.
@@ -48,6 +56,13 @@ impl RequestedEffect {
             key: effect.key.clone(),
             name: name.unwrap_or_default().into(),
             request: effect.request.child("request").cloned().unwrap_or_default(),
+            chain: effect.chain.clone(),
         }
+    }
+
+    /// What a space's machine asks for to have it done.
+    pub(super) fn asked(&self) -> Json {
+        let name = Json::from(Arc::clone(&self.name));
+        Json::object([("name", name), ("request", self.request.clone())])
     }
 }

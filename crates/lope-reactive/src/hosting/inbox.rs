@@ -43,8 +43,11 @@ pub(super) enum SpaceMessage {
 
 impl SpaceStore {
     /// Sends something to the space; whoever hosts it finds it. An event is refused while too many
-    /// wait for its stream.
+    /// wait for its stream, and anything whose id is known for something else.
     pub async fn deliver(&self, arrival: &Arrival) -> Result<u64, HostError> {
+        if let Some(receipt) = self.receipt(arrival.id()).await? {
+            receipt.validate(arrival)?;
+        }
         match arrival {
             Arrival::Event(event) => self.send(event).await,
             Arrival::Command(command) => self.ask(command).await,
@@ -68,11 +71,20 @@ impl SpaceStore {
 
     /// Asks whoever hosts the space to do something.
     pub async fn ask(&self, command: &SpaceCommand) -> Result<u64, HostError> {
+        self.ask_after(command, PostChain::default()).await
+    }
+
+    /// Asks whoever hosts the space to do something that this led to.
+    pub(super) async fn ask_after(
+        &self,
+        command: &SpaceCommand,
+        chain: PostChain,
+    ) -> Result<u64, HostError> {
         let message = SpaceMessage::Command {
             space: self.space().to_string(),
             action: Box::new(command.action.clone()),
             from: None,
-            chain: PostChain::default(),
+            chain,
         };
         self.append(&command.id, &message).await
     }

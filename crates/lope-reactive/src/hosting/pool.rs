@@ -26,7 +26,7 @@ use super::lease::HostIdentity;
 use super::on_runtime::OnRuntime;
 use crate::javascript::ScriptLimits;
 use crate::limit;
-use crate::machine::{SpaceAction, SpaceCommand};
+use crate::machine::{NOT_DEPLOYED, SpaceAction, SpaceCommand};
 use crate::module::Modules;
 
 /// Longest time between two looks for spaces that need a host.
@@ -86,6 +86,11 @@ struct SpacePoolInner {
     /// Effects under way, and who waits for their end.
     effects: AtomicUsize,
     effects_done: Notify,
+    /// Spaces that have something to do.
+    at_work: Mutex<BTreeSet<SpaceName>>,
+    /// Effects that cannot be begun yet, by space and key.
+    parked: Mutex<BTreeSet<(SpaceName, Arc<str>)>>,
+    stopped: watch::Receiver<bool>,
 }
 
 impl SpacePool {
@@ -122,6 +127,7 @@ impl SpacePool {
             identity: options.identity.apart().retaking(),
             ..options
         };
+        let stop = watch::Sender::new(false);
         let inner = Arc::new(SpacePoolInner {
             directory: Directory::open(tables).await?,
             clock,
@@ -133,9 +139,11 @@ impl SpacePool {
             onlookers: Mutex::default(),
             effects: AtomicUsize::new(0),
             effects_done: Notify::new(),
+            at_work: Mutex::default(),
+            parked: Mutex::default(),
+            stopped: stop.subscribe(),
         });
         inner.renew().await?;
-        let stop = watch::Sender::new(false);
         let renewal = keep_spaces(Arc::clone(&inner), stop.subscribe());
         let mut pool = Self {
             wakes: Vec::new(),
@@ -166,9 +174,11 @@ impl SpacePool {
         self.inner.broken().get(space).cloned()
     }
 
-    /// Waits for the effects under way, then stops.
+    /// Waits for the effects under way, and until nothing is left to run of what is too much for one wave,
+    /// then stops.
     pub(super) async fn finish(self) {
-        while self.inner.effects.load(Ordering::Acquire) > 0 {
+        let inner = &self.inner;
+        while inner.effects.load(Ordering::Acquire) > 0 || !inner.at_work().is_empty() {
             self.inner.effects_done.notified().await;
         }
         self.stop().await;
@@ -223,6 +233,30 @@ impl SpacePoolInner {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn at_work(&self) -> MutexGuard<'_, BTreeSet<SpaceName>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A space has nothing to do for now.
+    fn rests(&self, space: &SpaceName) {
+        self.at_work().remove(space);
+        self.tell_finisher();
+    }
+
+    /// Whoever waits for the end of what is under way looks again.
+    fn tell_finisher(&self) {
+        self.effects_done.notify_waiters();
+        self.effects_done.notify_one();
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stopped.borrow()
+    }
+
+    fn parked(&self) -> MutexGuard<'_, BTreeSet<(SpaceName, Arc<str>)>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn onlookers(&self) -> MutexGuard<'_, BTreeSet<SpaceName>> {
         self.onlookers
             .lock()
@@ -235,33 +269,52 @@ impl SpacePoolInner {
         self.effects.fetch_add(1, Ordering::AcqRel);
         let inner = Arc::clone(self);
         self.runtime.spawn(async move {
+            if let Some(wait) = effect.chain.wait() {
+                tokio::time::sleep(wait.to_duration()).await;
+            }
             let outcome = inner.performer.perform(&effect).await;
+            let is_early = matches!(&outcome, Some(Err(why)) if &*why.kind == NOT_DEPLOYED);
             if let Some(outcome) = outcome {
-                inner.tell(&effect, outcome, &attempt).await;
+                let key = effect.key.clone();
+                let done = SpaceAction::EffectDone { key, outcome };
+                let id = format!("effect:{}:{attempt}", effect.key);
+                inner.tell(&effect, id, done).await;
             }
             inner.effects.fetch_sub(1, Ordering::AcqRel);
-            inner.effects_done.notify_waiters();
-            inner.effects_done.notify_one();
+            inner.tell_finisher();
+            if is_early {
+                inner.ask_later(&effect, &attempt).await;
+            }
         });
     }
 
-    /// Puts an outcome before its space, again and again until the store takes it.
-    async fn tell(
-        &self,
-        effect: &RequestedEffect,
-        outcome: Result<lope_cells::Json, Failure>,
-        attempt: &str,
-    ) {
-        let mut command = SpaceCommand {
-            id: format!("effect:{}:{attempt}", effect.key).into(),
-            action: SpaceAction::EffectDone {
-                key: effect.key.clone(),
-                outcome,
-            },
-        };
+    /// Has a space ask for an effect again once that can be begun, if it still wants it.
+    async fn ask_later(&self, effect: &RequestedEffect, attempt: &str) {
+        let parked = (effect.space.clone(), Arc::clone(&effect.key));
+        let is_first = self.parked().insert(parked.clone());
+        if !is_first {
+            return;
+        }
+        while !self.is_stopped() && !self.performer.can_begin(effect).await {
+            tokio::time::sleep(POLL.to_duration()).await;
+        }
+        self.parked().remove(&parked);
+        if !self.is_stopped() {
+            let key = effect.key.clone();
+            let request = effect.asked();
+            let again = SpaceAction::EffectAgain { key, request };
+            let id = format!("effect-again:{}:{attempt}", effect.key);
+            self.tell(effect, id, again).await;
+        }
+    }
+
+    /// Puts what became of an effect before its space, again and again until the store takes it.
+    async fn tell(&self, effect: &RequestedEffect, id: String, action: SpaceAction) {
+        let id = id.into();
+        let mut command = SpaceCommand { id, action };
         let store = self.directory.space(effect.space.clone());
         let mut pause = Span::from_millis(100);
-        while let Err(error) = store.ask(&command).await {
+        while let Err(error) = store.ask_after(&command, effect.chain.clone()).await {
             if let (HostError::Message(bad), SpaceAction::EffectDone { outcome, .. }) =
                 (&error, &mut command.action)
                 && outcome.is_ok()

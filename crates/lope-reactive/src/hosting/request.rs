@@ -104,7 +104,10 @@ impl SpaceClient {
         if let Some(pool) = pool {
             pool.finish().await;
         }
-        receipt
+        let receipt = receipt?;
+        // Somebody else's may have come first.
+        receipt.validate(arrival)?;
+        Ok(receipt)
     }
 
     /// Waits for the receipt of something that was sent.

@@ -10,7 +10,7 @@ use super::document_rows::{DocumentRows, PlannedRows};
 use super::found_message::FoundMessage;
 use super::lease::{LeaseRequest, SpaceLease};
 use super::posts::WaitingPosts;
-use super::space_store::{SavedWave, SpaceStore};
+use super::space_store::{SavedWave, SpaceStore, StoredReceipt};
 use crate::limit;
 use crate::machine::{Program, SpaceInput, SpaceMachine, SpaceOutput, Wave};
 use lope_cells::address::CellAddress;
@@ -262,18 +262,24 @@ impl<P: Program> SpaceHost<P> {
         let known = self.store.receipts(ids.map(|arrival| &**arrival.id()));
         let known = known.await?.into_iter().flatten();
         let known = known.filter(|receipt| !receipt.is_dead());
-        let known: BTreeSet<String> = known.map(|receipt| receipt.event).collect();
+        let known: BTreeMap<String, StoredReceipt> = known
+            .map(|receipt| (receipt.event.clone(), receipt))
+            .collect();
         for found in fresh {
             let arrival = found.arrival.clone();
-            let arrival = arrival.filter(|arrival| !known.contains(&**arrival.id()));
-            if let Some(arrival) = arrival {
+            let receipt = arrival.as_ref().and_then(|it| known.get(&**it.id()));
+            if let Some(arrival) = arrival.filter(|_| receipt.is_none()) {
                 let chain = found.chain.clone();
                 self.inputs.push(SpaceInput::Followed { arrival, chain });
                 self.fetched.insert(found.seq, found);
                 continue;
             }
             let epoch = self.lease.epoch;
-            if !self.store.remove_message(epoch, &found, now).await? {
+            if !self
+                .store
+                .remove_message(epoch, &found, receipt, now)
+                .await?
+            {
                 return Err(HostError::Lost);
             }
         }

@@ -1,5 +1,6 @@
 //! The rows of a space: documents read, waves written, events sent and found, receipts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lope_cells::id::{EntityId, SpaceName};
@@ -15,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::HostError;
 use super::codec::{decode, encode};
 use super::document_rows::{ReadDocuments, RowsOfDocument};
-use super::found_message::FoundMessage;
+use super::found_message::{FoundMessage, content_of};
 use super::keys::{SpaceKeys, TABLE};
-use crate::machine::{EventOutcome, EventReceipt, PostChain, Wave};
+use crate::machine::{Arrival, EventOutcome, EventReceipt, PostChain, Wave};
 
 /// One space on a store.
 #[derive(Clone)]
@@ -48,6 +49,9 @@ pub struct StoredReceipt {
     pub failure: Option<Failure>,
     /// Milliseconds since 1970.
     pub at: i64,
+    /// What was sent under the id, as a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<u64>,
 }
 
 impl StoredReceipt {
@@ -55,9 +59,22 @@ impl StoredReceipt {
     pub fn is_dead(&self) -> bool {
         self.outcome == NO_HANDLER
     }
+
+    /// Refuses to be the receipt of something else than what was sent.
+    pub fn validate(&self, sent: &Arrival) -> Result<(), HostError> {
+        let content = content_of(sent)?;
+        if self.content.is_some_and(|known| known != content) {
+            let id = self.event.clone();
+            return Err(HostError::OtherContent { id });
+        }
+        Ok(())
+    }
 }
 
 const NO_HANDLER: &str = "no handler";
+
+/// Why a message is not handled whose id is known for another one.
+const OTHER_CONTENT: &str = "something else was sent under its id before";
 
 impl SpaceStore {
     /// Opens the table that spaces live in, and makes it if it is not there.
@@ -216,20 +233,28 @@ impl SpaceStore {
             done,
         } = saved;
         let mut writes = documents.to_vec();
+        let first = first_of_each(done);
         for receipt in &wave.receipts {
             let at = self.keys.receipt(&receipt.event);
-            writes.push(Write::Put(at, encode(&stored(receipt, now))?));
+            let content = first.get(&*receipt.event).map(|sent| content_of(sent));
+            let receipt = StoredReceipt {
+                content: content.transpose()?,
+                ..stored(receipt, now)
+            };
+            writes.push(Write::Put(at, encode(&receipt)?));
         }
         writes.extend(self.posting(epoch, wave, done, now)?);
         for found in done {
             let key = inbox(self.keys.worker(), found.seq);
             writes.push(Write::Delete(At::new(TableId::INBOX, key)));
-            let is_dead = found.arrival.as_ref().is_some_and(|arrival| {
-                let mut dead = wave.dead_letters.iter();
-                dead.any(|dead| dead.id == *arrival.id())
-            });
-            if is_dead {
-                writes.push(self.bury(found, now));
+            let Some(arrival) = &found.arrival else {
+                continue;
+            };
+            let mut dead = wave.dead_letters.iter();
+            if first.get(&**arrival.id()) != Some(&arrival) {
+                writes.push(self.bury(found, OTHER_CONTENT, now));
+            } else if dead.any(|dead| dead.id == *arrival.id()) {
+                writes.push(self.bury(found, "nobody handled its stream", now));
             }
         }
         self.record_wave(epoch, wave, now, &mut writes)?;
@@ -244,28 +269,29 @@ impl SpaceStore {
         Ok(rows.into_iter().next().flatten() == Some(wave_mark(epoch, wave)))
     }
 
-    /// Takes a message out of the inbox: an event that was handled before, or, to the dead letters,
-    /// what is no event.
+    /// Takes a message out of the inbox: what was handled before, as its receipt says, or, to the dead
+    /// letters, what is no event and what is something else than was handled under its id.
     pub(super) async fn remove_message(
         &self,
         epoch: u64,
         found: &FoundMessage,
+        receipt: Option<&StoredReceipt>,
         now: Timestamp,
     ) -> Result<bool, HostError> {
         let key = inbox(self.keys.worker(), found.seq);
         let guards = vec![self.fence(epoch)];
         let mut writes = vec![Write::Delete(At::new(TableId::INBOX, key))];
-        if found.arrival.is_none() {
-            writes.push(self.bury(found, now));
+        match (&found.arrival, receipt) {
+            (None, _) => writes.push(self.bury(found, "it is no event of this space", now)),
+            (Some(sent), Some(receipt)) if receipt.validate(sent).is_err() => {
+                writes.push(self.bury(found, OTHER_CONTENT, now));
+            }
+            (Some(_), _) => {}
         }
         self.commit(Batch { guards, writes }).await
     }
 
-    fn bury(&self, found: &FoundMessage, now: Timestamp) -> Write {
-        let reason = match found.arrival {
-            Some(_) => "nobody handled its stream",
-            None => "it is no event of this space",
-        };
+    fn bury(&self, found: &FoundMessage, reason: &str, now: Timestamp) -> Write {
         let letter = DeadLetter {
             reason: reason.to_owned(),
             attempts: 0,
@@ -307,7 +333,18 @@ pub(super) fn stored(receipt: &EventReceipt, now: Timestamp) -> StoredReceipt {
         outcome: outcome.to_owned(),
         failure,
         at: now.millis(),
+        content: None,
     }
+}
+
+/// Of messages with the same id, the first is what was handled under it.
+fn first_of_each(done: &[FoundMessage]) -> BTreeMap<&str, &Arrival> {
+    let arrivals = done.iter().filter_map(|found| found.arrival.as_ref());
+    let mut first = BTreeMap::new();
+    for arrival in arrivals {
+        first.entry(&**arrival.id()).or_insert(arrival);
+    }
+    first
 }
 
 impl std::fmt::Debug for SpaceStore {

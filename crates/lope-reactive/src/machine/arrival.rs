@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use lope_cells::address::CellAddress;
 use lope_cells::bounds::WriteRoom;
+use lope_cells::nodes::HandledEvent;
 use lope_cells::space::Committed;
 use lope_cells::transaction::Post;
 use lope_model::{Failure, Timestamp};
 
 use super::command::SpaceCommand;
 use super::events::{Arrival, EventOutcome, EventReceipt, Offered, StreamEvent};
-use super::program::HandledEvent;
 use super::{Program, SpaceMachine, SpaceOutput, saw_everything, shortened, stream_at};
 
 impl<P: Program> SpaceMachine<P> {

@@ -9,6 +9,10 @@ use lope_cells::json::Json;
 use lope_model::Failure;
 use serde::{Deserialize, Serialize};
 
+/// The kind of failure of an effect that cannot be begun yet: it stays pending, its cell says why, and it
+/// is asked for again when it can be begun.
+pub const NOT_DEPLOYED: &str = "UnknownWorkflow";
+
 /// Something that a space is asked to do, once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpaceCommand {
@@ -30,6 +34,8 @@ pub enum SpaceAction {
         )]
         value: Option<Json>,
     },
+    /// A cell loses its value; an element of a list goes, and those behind it move up.
+    Remove { at: CellAddress },
     /// The list in a cell gets elements at its end.
     Append {
         at: CellAddress,
@@ -58,6 +64,8 @@ pub enum SpaceAction {
         key: Arc<str>,
         outcome: Result<Json, Failure>,
     },
+    /// An effect that could not be begun when it was asked for can be now.
+    EffectAgain { key: Arc<str>, request: Json },
     /// What became of something that a node asked another space for.
     Answered(PostAnswer),
     /// A document gets a name that people know it by.

@@ -42,15 +42,22 @@ impl<P: Program> SpaceMachine<P> {
         self.chains.of_run(node, reason)
     }
 
+    /// What leads to whatever a node asks for, having run because of `cause`.
+    pub(super) fn chain_from(&mut self, node: NodeKey, cause: &PostChain) -> PostChain {
+        let name = self.nodes.name_of(node).cloned().unwrap_or_default();
+        let (program, spaces) = (&self.program, &self.spaces);
+        let chain = cause.next(|| program.title(&name, spaces));
+        self.chains.note_long(node, &chain);
+        chain
+    }
+
     /// Puts what a node asks of others into the wave.
     pub(super) fn post(&mut self, node: NodeKey, posts: &[Post], cause: &PostChain) {
         if posts.is_empty() {
             return;
         }
         let name = self.nodes.name_of(node).cloned().unwrap_or_default();
-        let (program, spaces) = (&self.program, &self.spaces);
-        let chain = cause.next(|| program.title(&name, spaces));
-        self.chains.note_long(node, &chain);
+        let chain = self.chain_from(node, cause);
         let messages = messages(posts, &self.space, &name, &chain);
         self.bounds.posts += messages.len();
         self.wave.posts.extend(messages);

@@ -25,6 +25,7 @@ impl RecipeRunner {
         transaction: &mut Transaction,
     ) -> Result<(), Failure> {
         if let SpaceAction::Set { at, .. }
+        | SpaceAction::Remove { at }
         | SpaceAction::Append { at, .. }
         | SpaceAction::AddUnique { at, .. }
         | SpaceAction::RemoveValue { at, .. }
@@ -35,6 +36,7 @@ impl RecipeRunner {
         }
         match action {
             SpaceAction::Set { at, value } => set(transaction, at, value.as_ref()),
+            SpaceAction::Remove { at } => remove(transaction, at, Transaction::take_out),
             SpaceAction::Append { at, elements } => {
                 transaction.append(at, elements).map_err(not_written)
             }
@@ -79,6 +81,9 @@ impl RecipeRunner {
             SpaceAction::EffectDone { key, outcome } => {
                 Ok(self.record_effect(key, outcome, transaction)?)
             }
+            SpaceAction::EffectAgain { key, request } => {
+                Ok(self.repeat_effect(key, request, transaction)?)
+            }
             SpaceAction::Answered(answer) => Ok(self.record_answer(answer, transaction)?),
             SpaceAction::Name { at, name } => {
                 let names = names_of(&at.space).key(at.id.as_str());
@@ -105,18 +110,26 @@ impl RecipeRunner {
     }
 }
 
-/// Puts a value into a cell, or takes away what it holds. A stream holds no value of its own; links
-/// that lead in a circle are taken away themselves.
+/// Takes away what a cell holds; of links that lead in a circle, the link itself.
+fn remove(
+    transaction: &mut Transaction,
+    at: &CellAddress,
+    how: impl Fn(&mut Transaction, &CellAddress) -> Result<(), WriteError>,
+) -> Result<(), Failure> {
+    match how(transaction, at) {
+        Err(WriteError::TooManyHops(_)) => transaction.put(at, None).map_err(not_written),
+        removed => removed.map_err(not_written),
+    }
+}
+
+/// Puts a value into a cell, or takes away what it holds. A stream holds no value of its own.
 fn set(
     transaction: &mut Transaction,
     at: &CellAddress,
     value: Option<&Json>,
 ) -> Result<(), Failure> {
     let Some(value) = value else {
-        return match transaction.remove(at) {
-            Err(WriteError::TooManyHops(_)) => transaction.put(at, None).map_err(not_written),
-            removed => removed.map_err(not_written),
-        };
+        return remove(transaction, at, Transaction::remove);
     };
     let found = transaction.quietly(|transaction| transaction.get(at));
     if found.as_ref().is_some_and(is_stream) && !is_stream(value) {

@@ -149,31 +149,38 @@ impl BoundNode {
         }
     }
 
-    /// Puts the outcome of an effect where its node said, if it is still the one that is wanted.
+    /// Whether it waits for the effect whose request has this hash.
+    pub(super) fn awaits(&self, hash: &str, transaction: &mut Transaction) -> bool {
+        let output = Link::from_json(&self.outputs);
+        let known = output.and_then(|output| transaction.get(&output.target(&self.base)));
+        let part = |key: &str| known.as_ref().and_then(|known| known.child(key));
+        let wanted = part("requestHash").and_then(Json::as_str);
+        wanted == Some(hash) && part("pending") == Some(&Json::Bool(true))
+    }
+
+    /// What kept an effect from beginning is over.
+    pub(super) fn forget_early(&self, transaction: &mut Transaction) -> Result<(), WriteError> {
+        match Link::from_json(&self.outputs) {
+            Some(output) => transaction.remove(&output.target(&self.base).key("error")),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the outcome of an effect that it waits for where it said. One that comes too early is a reason
+    /// to wait.
     pub(super) fn record_effect(
         &self,
         hash: &str,
         outcome: &Result<Json, Failure>,
+        is_early: bool,
         transaction: &mut Transaction,
     ) -> Result<(), WriteError> {
-        let Some(output) = Link::from_json(&self.outputs) else {
-            return Ok(());
-        };
-        let known = transaction.get(&output.target(&self.base));
-        let known = known.as_ref();
-        let wanted = known
-            .and_then(|known| known.child("requestHash"))
-            .and_then(Json::as_str);
-        let pending = known.and_then(|known| known.child("pending"));
-        if wanted != Some(hash) || pending != Some(&Json::Bool(true)) {
-            return Ok(());
-        }
         let (key, value) = match outcome {
             Ok(result) => ("result", result.clone()),
             Err(failure) => ("error", described(failure)),
         };
         let done = Json::object([
-            ("pending", Json::Bool(false)),
+            ("pending", Json::Bool(is_early)),
             ("requestHash", hash.into()),
             (key, value),
         ]);

@@ -12,13 +12,13 @@ use lope_cells::space::{Spaces, Unrecorded};
 use serde::Serialize;
 
 use super::RecipeRunner;
-use super::command::names_of;
+use super::labels::Labels;
 use super::node::described;
 use super::setup::nested_recipe;
 use crate::binding::{bind, targets};
 use crate::limit;
 use crate::machine::{Nodes, UnsettledNote};
-use crate::process::{PROCESS_OF, ProcessOwner, child_result, entries, process_of};
+use crate::process::{ProcessOwner, child_result, entries};
 use crate::recipe::RecipeNode;
 use crate::scheduler::{NodeKey, NodeRole};
 
@@ -109,7 +109,7 @@ impl RecipeRunner {
         let telling = Telling {
             spaces,
             nodes,
-            labels: Labels::of(self, spaces),
+            labels: Labels::of(&self.space, &Unrecorded(spaces.snapshot())),
         };
         let running = entries(spaces.snapshot().at(&self.running_set));
         let mut told: BTreeMap<EntityId, ProcessReport> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl RecipeRunner {
 
     /// What a node is called in other spaces.
     pub(super) fn node_title(&self, name: &str, spaces: &Spaces) -> Arc<str> {
-        let name = Labels::of(self, spaces).text(name);
+        let name = Labels::of(&self.space, &Unrecorded(spaces.snapshot())).text(name);
         format!("{}/{name}", self.space).into()
     }
 
@@ -271,6 +271,12 @@ fn hand_up(
     }
 }
 
+/// The first of some cells.
+fn listed(labels: &Labels, all: &[CellAddress]) -> Vec<String> {
+    let all = all.iter().take(LISTED_MAX);
+    all.map(|at| labels.cell(at)).collect()
+}
+
 /// How many of so many cells are not listed.
 const fn beyond(cells: usize) -> usize {
     cells.saturating_sub(LISTED_MAX)
@@ -309,8 +315,8 @@ fn line(
             Some(note)
         }),
         left_out: beyond(reads.len()) + beyond(writes.len()),
-        reads: labels.cells(&reads),
-        writes: labels.cells(&writes),
+        reads: listed(labels, &reads),
+        writes: listed(labels, &writes),
         after: after.filter_map(|node| places.get(node).copied()).collect(),
         event: handled.map(|note| note.event.to_string()),
         last_failure: failed.map(|(event, failure)| {
@@ -319,63 +325,4 @@ fn line(
         }),
         ..NodeLine::default()
     })
-}
-
-/// What people call documents: by the names they gave, and processes by their results.
-struct Labels(BTreeMap<String, String>);
-
-impl Labels {
-    fn of(runner: &RecipeRunner, spaces: &Spaces) -> Self {
-        let names = spaces.snapshot().at(&names_of(&runner.space));
-        let names = names.and_then(Json::as_object).into_iter();
-        let names = names.flat_map(Object::iter);
-        let named =
-            names.filter_map(|(id, name)| Some((id.to_string(), name.as_str()?.to_owned())));
-        let mut labels: BTreeMap<String, String> = named.collect();
-        let nothing = Spaces::default();
-        let nothing = Unrecorded(nothing.snapshot());
-        for process in runner.active.keys() {
-            let at = CellAddress::document(runner.space.clone(), process.clone());
-            let result = spaces.snapshot().at(&at.key("resultRef"));
-            let result = result
-                .and_then(Link::from_json)
-                .map(|link| link.target(&at));
-            // Only what leads back to it is a name.
-            let result = result.filter(|result| process_of(&nothing, result) == at);
-            let result = result.filter(|result| result.path.is_root());
-            let known = result.and_then(|result| labels.get(result.id.as_str()).cloned());
-            labels.extend(known.map(|name| (process.to_string(), format!("{PROCESS_OF}{name}"))));
-        }
-        Self(labels)
-    }
-
-    fn document(&self, id: &EntityId) -> String {
-        let label = self.0.get(id.as_str());
-        label.map_or_else(|| id.to_string(), Clone::clone)
-    }
-
-    /// The first of some cells.
-    fn cells(&self, all: &[CellAddress]) -> Vec<String> {
-        let all = all.iter().take(LISTED_MAX);
-        all.map(|at| self.cell(at)).collect()
-    }
-
-    fn cell(&self, at: &CellAddress) -> String {
-        format!("{}/{}{}", at.space, self.document(&at.id), at.path)
-    }
-
-    /// A text with labels in place of the ids in it.
-    fn text(&self, text: &str) -> String {
-        let mut told = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find("of:") {
-            let (before, from) = rest.split_at(at);
-            let hash = from[3..].find(|c: char| !c.is_ascii_alphanumeric());
-            let (id, after) = from.split_at(hash.map_or(from.len(), |length| length + 3));
-            told.push_str(before);
-            told.push_str(self.0.get(id).map_or(id, String::as_str));
-            rest = after;
-        }
-        told + rest
-    }
 }

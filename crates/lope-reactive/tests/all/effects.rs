@@ -1,9 +1,10 @@
 //! Effects: asked for once a request, after the commit; recorded once.
 
 use lope_cells::transaction::EffectRequest;
-use lope_model::Failure;
+use lope_model::{Failure, Span};
 use lope_reactive::Json;
-use lope_reactive::machine::SpaceOutput;
+use lope_reactive::limit::CHAIN_MAX;
+use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand, SpaceInput, SpaceOutput};
 
 use crate::fixture::json;
 use crate::host::Host;
@@ -149,4 +150,103 @@ fn a_workflow_node_asks_for_a_durable_run_and_shows_its_end() {
     host.run(None, Some(json!({"id": 18})), "result").unwrap();
     let second = asked(&mut host);
     assert_ne!(second[0].key, first[0].key, "another input is another run");
+}
+
+fn ask_again(host: &mut Host, effect: &EffectRequest) {
+    let (key, request) = (effect.key.clone(), effect.request.clone());
+    let command = SpaceCommand {
+        id: format!("again {key}").into(),
+        action: SpaceAction::EffectAgain { key, request },
+    };
+    host.turn(vec![SpaceInput::Arrived(Arrival::Command(command))]);
+}
+
+#[test]
+fn what_cannot_be_begun_yet_says_why_and_is_asked_for_again_if_it_is_still_wanted() {
+    let mut host = Host::new();
+    let early = || Failure::new("UnknownWorkflow", "no workflow 'ship' is deployed");
+    host.run(Some(fetching()), Some(json!({"url": "a"})), "result")
+        .unwrap();
+    let first = asked(&mut host).remove(0);
+    record(&mut host, &first.key, Err(early()));
+    let why = json!({"type": "UnknownWorkflow", "message": "no workflow 'ship' is deployed"});
+    assert_eq!(
+        (part(&host, "pending"), part(&host, "error")),
+        (Some(true.into()), Some(why.into()))
+    );
+    // Whoever takes the space up asks for it by himself.
+    let mut next = host.restarted();
+    next.turn(Vec::new());
+    assert_eq!(asked(&mut next), std::slice::from_ref(&first));
+    ask_again(&mut host, &first);
+    assert_eq!(
+        asked(&mut host),
+        [EffectRequest::new(first.key.clone(), first.request.clone())]
+    );
+    assert_eq!(
+        (part(&host, "pending"), part(&host, "error")),
+        (Some(true.into()), None)
+    );
+    record(&mut host, &first.key, Ok("sent".into()));
+    assert_eq!(
+        (part(&host, "pending"), part(&host, "result")),
+        (Some(false.into()), Some("sent".into()))
+    );
+    // One that is done, one that nobody wants any more, and one of a node that is gone.
+    ask_again(&mut host, &first);
+    host.run(None, Some(json!({"url": "b"})), "result").unwrap();
+    let second = asked(&mut host).remove(0);
+    record(&mut host, &second.key, Err(early()));
+    host.run(None, Some(json!({"url": "c"})), "result").unwrap();
+    asked(&mut host);
+    ask_again(&mut host, &second);
+    assert!(asked(&mut host).is_empty());
+    host.stop("result");
+    ask_again(&mut host, &second);
+    assert!(asked(&mut host).is_empty());
+}
+
+/// Asks for what was answered last, without end.
+fn looping() -> serde_json::Value {
+    let alias = |path: &[&str]| json!({"$alias": {"path": path}});
+    json!({
+        "initial": {"internal": {"n": 0}},
+        "result": {"page": alias(&["internal", "page"]), "n": alias(&["internal", "n"])},
+        "nodes": [
+            {"module": {"type": "ref", "implementation": "effect"},
+             "inputs": {"name": "flip", "request": {"n": alias(&["internal", "n"])}}, "outputs": alias(&["internal", "page"])},
+            {"module": {"type": "javascript", "implementation": "({page, n}) => page?.pending === false ? page.result : n",
+                "argumentSchema": {"properties": {"page": true, "n": true}}},
+             "inputs": {"page": alias(&["internal", "page"]), "n": alias(&["internal", "n"])}, "outputs": alias(&["internal", "n"])}
+        ]
+    })
+}
+
+#[test]
+fn effects_that_follow_from_each_other_without_end_wait_longer_and_longer() {
+    let mut host = Host::scripted();
+    host.run(Some(looping()), None, "result").unwrap();
+    for round in 1..=CHAIN_MAX + 6 {
+        let effect = asked(&mut host).remove(0);
+        assert_eq!(effect.chain.hops, round, "one hop for each");
+        let beyond = round.checked_sub(CHAIN_MAX + 1);
+        let wait = beyond.map(|beyond| [250, 500, 1_000, 2_000][beyond.min(3) as usize]);
+        assert_eq!(effect.chain.wait(), wait.map(Span::from_millis), "{round}");
+        let command = SpaceCommand {
+            id: format!("done {round}").into(),
+            action: SpaceAction::EffectDone {
+                key: effect.key.clone(),
+                outcome: Ok(i64::from(round % 2).into()),
+            },
+        };
+        host.turn(vec![SpaceInput::Followed {
+            arrival: Arrival::Command(command),
+            chain: effect.chain,
+        }]);
+    }
+    // An edit begins anew.
+    let n = host.process("result").key("internal").key("n");
+    host.edit(|_, transaction| transaction.set(&n, &7.into()).unwrap());
+    let effect = asked(&mut host).pop().unwrap();
+    assert_eq!(effect.chain.hops, 1);
 }

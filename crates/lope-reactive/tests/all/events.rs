@@ -269,10 +269,7 @@ fn a_wave_is_saved_once_settled_and_nobody_is_told_before() {
     sheet.observe("c");
     sheet.handler("s", &[], |event, transaction| {
         transaction.set(&cell("sheet/a"), &event.payload).unwrap();
-        transaction.after_commit(EffectRequest {
-            key: "mail".into(),
-            request: event.payload.clone(),
-        });
+        transaction.after_commit(EffectRequest::new("mail".into(), event.payload.clone()));
         Ok(())
     });
     sheet.turn(Vec::new());

@@ -15,6 +15,7 @@ mod events;
 mod fixture;
 mod host;
 mod hosting;
+mod ids;
 mod modules;
 mod moments;
 mod oracle;

@@ -2,7 +2,7 @@
 //! once, and nodes that do not run again at a take-up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lope_model::{Failure, Span};
@@ -10,7 +10,8 @@ use lope_reactive::hosting::{
     EffectPerformer, HostIdentity, NoEffects, PoolOptions, RequestedEffect, SpaceClient, SpacePool,
     StoredReceipt,
 };
-use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand, StreamEvent};
+use lope_reactive::limit::WAVE_NODES_MAX;
+use lope_reactive::machine::{Arrival, NOT_DEPLOYED, SpaceAction, SpaceCommand, StreamEvent};
 use lope_reactive::{CellAddress, Json, SpaceName};
 use lope_store::{MemoryStore, Store, SystemClock};
 use tokio::task::JoinSet;
@@ -140,6 +141,7 @@ async fn a_sender_that_waits_handles_a_full_backlog_that_nobody_hosts() {
 
 on_every_store! {
     one_pool_hosts_a_thousand_spaces => super::a_thousand_spaces;
+    an_effect_that_cannot_begin_yet_is_asked_for_again_when_it_can => super::late;
 }
 
 /// "1,000 spaces on one runner": each runs a recipe of its own, and none sees another.
@@ -265,4 +267,89 @@ async fn an_effect_that_was_left_pending_is_performed_by_the_next_host_and_recor
     );
     let needing = client.directory().needing_hosts().await.unwrap();
     assert!(needing.is_empty(), "{needing:?}");
+}
+
+/// Cannot begin before it is told that it can.
+#[derive(Default)]
+struct Late {
+    can: AtomicBool,
+    asked: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl EffectPerformer for Late {
+    async fn perform(&self, _: &RequestedEffect) -> Option<Result<Json, Failure>> {
+        if !self.can.load(Ordering::Relaxed) {
+            return Some(Err(Failure::new(NOT_DEPLOYED, "not yet")));
+        }
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Some(Ok("done".into()))
+    }
+
+    async fn can_begin(&self, _: &RequestedEffect) -> bool {
+        self.can.load(Ordering::Relaxed)
+    }
+}
+
+async fn late(place: Place) {
+    let store = place.open().await;
+    let client = client(&store, "sender").await;
+    let alias = |path: [&str; 2]| json!({"$alias": {"path": path}});
+    let recipe: Json = json!({
+        "result": alias(["internal", "out"]),
+        "nodes": [{"module": {"type": "ref", "implementation": "effect"},
+            "inputs": {"name": "late", "request": alias(["argument", "x"])}, "outputs": alias(["internal", "out"])}]
+    })
+    .into();
+    let result = cell("result");
+    ask(&client, &result.space, "run", run(&result, recipe, 1)).await;
+    let late = Arc::new(Late::default());
+    let options = options("late");
+    let pool = pool(
+        &store,
+        options,
+        Arc::clone(&late) as Arc<dyn EffectPerformer>,
+    )
+    .await;
+    let becomes = async |key: &str, expected: Json| {
+        let mut changes = client.watch();
+        let at = cell(&format!("result/{key}"));
+        let looking = async {
+            while value(&client, &at).await.as_ref() != Some(&expected) {
+                let _ = tokio::time::timeout(Duration::from_millis(100), changes.changed()).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking).await.unwrap();
+    };
+    becomes("error/message", "not yet".into()).await;
+    let pending = value(&client, &cell("result/pending")).await;
+    assert_eq!(pending, Some(true.into()), "it waits");
+    late.can.store(true, Ordering::Relaxed);
+    becomes("result", "done".into()).await;
+    assert_eq!(value(&client, &cell("result/error")).await, None);
+    assert_eq!(late.asked.load(Ordering::Relaxed), 1, "once");
+    pool.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_a_space_that_nobody_hosts_waits_until_all_of_many_waves_is_up_to_date() {
+    let store = MemoryStore::open();
+    let client = client(&store, "asker").await;
+    let alias = |path: [&str; 2]| json!({"$alias": {"path": path}});
+    let count = WAVE_NODES_MAX + 500;
+    let nodes = (0..count).map(|number| {
+        json!({"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(["argument", "x"])},
+            "outputs": alias(["internal", &format!("n{number}")])})
+    });
+    let nodes: Vec<_> = nodes.collect();
+    let recipe = json!({ "result": {"$alias": {"path": ["internal"]}}, "nodes": nodes });
+    let result = cell("wide");
+    let arrival = command("run", run(&result, recipe.into(), 4));
+    let receipt = client.request(&result.space, &arrival).await.unwrap();
+    assert_eq!(receipt.outcome, "handled");
+    let spaces = client.space(&result.space).load().await.unwrap();
+    let all = spaces.begin().get(&result).unwrap();
+    let is_current = |number: &usize| all.child(&format!("n{number}")) == Some(&8.into());
+    let current = (0..count).filter(is_current).count();
+    assert_eq!(current, count, "everything that depends on it");
 }

@@ -10,6 +10,7 @@ use lope_engine::client::{self, InputError};
 use lope_flow::law::Plan;
 use lope_model::{Digest, Failure, RunId, Span, value};
 use lope_reactive::hosting::{EffectPerformer, RequestedEffect};
+use lope_reactive::machine::NOT_DEPLOYED;
 use lope_store::StoreResult;
 use lope_store::runs::Admitted;
 
@@ -71,9 +72,7 @@ impl WorkflowEffects {
         let started = client::start(self.client.store(), &plan, options, limits, now).await;
         Ok(match started {
             Ok((run, Admitted::Created { .. } | Admitted::Exists { .. })) => Ok(run),
-            Ok((_, Admitted::UnknownVersion)) => {
-                Err(Failure::new("UnknownWorkflow", "it was removed"))
-            }
+            Ok((_, Admitted::UnknownVersion)) => Err(Failure::new(NOT_DEPLOYED, "it was removed")),
             Err(InputError::Store(error)) => return Err(error),
             Err(other) => Err(Failure::new("BadInput", other.to_string())),
         })
@@ -100,7 +99,7 @@ impl WorkflowEffects {
         };
         let Some(plan) = self.client.latest_plan(name).await? else {
             let message = format!("no workflow '{name}' is deployed");
-            return Ok(Err(Failure::new("UnknownWorkflow", message)));
+            return Ok(Err(Failure::new(NOT_DEPLOYED, message)));
         };
         let input = effect.request.child("input").cloned().unwrap_or_default();
         Ok(Ok((plan, input)))
@@ -132,6 +131,10 @@ impl WorkflowEffects {
 
 #[async_trait]
 impl EffectPerformer for WorkflowEffects {
+    async fn can_begin(&self, effect: &RequestedEffect) -> bool {
+        matches!(self.asked(effect).await, Ok(Ok(_)))
+    }
+
     async fn perform(&self, effect: &RequestedEffect) -> Option<Result<Json, Failure>> {
         let mut pause = Span::from_millis(100);
         loop {

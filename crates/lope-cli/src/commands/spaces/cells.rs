@@ -2,6 +2,7 @@
 //! held before.
 
 use clap::Subcommand;
+use lope::reactive::link::links_of;
 use lope::reactive::{CellAddress, Json, Link, SpaceAction};
 use lope_remote::{LastTold, caller};
 use serde_json::json;
@@ -43,7 +44,7 @@ pub(crate) enum CellsCommand {
         /// Add the value to the number in the cell
         #[arg(long, conflicts_with = "remove")]
         add: bool,
-        /// Take away what the cell holds
+        /// Take away what the cell holds; elements of a list behind it move up
         #[arg(long, conflicts_with = "value")]
         remove: bool,
     },
@@ -81,24 +82,19 @@ pub(crate) async fn run(
     | CellsCommand::History { cell, .. }) = &command;
     let at = address(cell)?;
     let named = cell.clone();
+    let cell = TypedCell::new(&named, &at);
     let opened = match change(&command, &at)? {
         Some(_) => OpenSpaces::open(settings).await?,
         None => OpenSpaces::open_read_only(settings).await?,
     };
     let exit = match &command {
         CellsCommand::Get { raw, .. } => get(&opened, &at, *raw, output).await,
-        CellsCommand::Set { .. } => {
-            let cell = TypedCell {
-                text: &named,
-                at: &at,
-            };
-            set(&opened, &command, cell, output).await
-        }
+        CellsCommand::Set { .. } => set(&opened, &command, cell, output).await,
         CellsCommand::Watch { count, .. } => watch(&opened, &at, *count, output).await,
         CellsCommand::Links { .. } => links(&opened, &at, output).await,
         CellsCommand::History { limit, .. } => history(&opened, &at, *limit, output).await,
     };
-    opened.close(exit).await
+    opened.close(cell.named(exit)).await
 }
 
 /// Has a cell changed by the space that it is in: where redirects lead into another space, by that.
@@ -118,10 +114,14 @@ async fn set(
     let is_elsewhere = target.space != at.space;
     let at = if is_elsewhere { &target } else { at };
     let name = naming(named, at).filter(|_| !is_elsewhere);
-    let actions = change(command, at)?.into_iter().chain(name);
+    let change = change(command, at)?;
+    let is_gone = matches!(change, Some(SpaceAction::Remove { .. }));
+    // First, so that what is refused is told by its name.
+    let actions = name.into_iter().chain(change);
     let action = SpaceAction::All(actions.collect());
     opened.ask(named, &at.space, action).await?;
-    tell(output, "cell", at, &format!("{named} is set"));
+    let done = if is_gone { "removed" } else { "set" };
+    tell(output, "cell", at, &format!("{named} is {done}"));
     Ok(Exit::Done)
 }
 
@@ -150,7 +150,8 @@ fn change(command: &CellsCommand, at: &CellAddress) -> CliResult<Option<SpaceAct
             }
             SpaceAction::Increment { at, by }
         }
-        value => SpaceAction::Set { at, value },
+        value @ Some(_) => SpaceAction::Set { at, value },
+        None => SpaceAction::Remove { at },
     }))
 }
 
@@ -214,8 +215,7 @@ async fn watch(
 async fn links(opened: &OpenSpaces, at: &CellAddress, output: Output) -> CliResult<Exit> {
     let value = opened.spaces.space(&at.space).stored(at).await?;
     let value = value.ok_or_else(|| nothing(at))?;
-    let mut found = Vec::new();
-    collect(&value, at, &mut found);
+    let found = links_of(&value, at);
     let lines: Vec<serde_json::Value> = found
         .iter()
         .map(|(from, link, to)| {
@@ -233,24 +233,6 @@ async fn links(opened: &OpenSpaces, at: &CellAddress, output: Output) -> CliResu
     }
     output.document(&lines.into(), &table.lines(width()).join("\n"));
     Ok(Exit::Done)
-}
-
-fn collect(value: &Json, at: &CellAddress, found: &mut Vec<(CellAddress, Link, CellAddress)>) {
-    if let Some(link) = Link::from_json(value) {
-        let to = link.target(at);
-        found.push((at.clone(), link, to));
-        return;
-    }
-    match value {
-        Json::Array(array) => array
-            .iter()
-            .enumerate()
-            .for_each(|(index, child)| collect(child, &at.key(index.to_string()), found)),
-        Json::Object(object) => object
-            .iter()
-            .for_each(|(key, child)| collect(child, &at.key(key.clone()), found)),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => {}
-    }
 }
 
 async fn history(

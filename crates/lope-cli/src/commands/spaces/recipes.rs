@@ -109,21 +109,15 @@ pub(crate) async fn run(
                 argument,
                 strict,
             };
-            let actions = std::iter::once(run).chain(naming(&into, &at));
+            let actions = naming(&into, &at).into_iter().chain([run]);
             let action = SpaceAction::All(actions.collect());
-            let cell = TypedCell {
-                text: &into,
-                at: &at,
-            };
+            let cell = TypedCell::new(&into, &at);
             ask(&settings()?, cell, action, output, "runs").await
         }
         RecipesCommand::Stop { cell } => {
             let at = address(&cell)?;
             let action = SpaceAction::Stop { result: at.clone() };
-            let cell = TypedCell {
-                text: &cell,
-                at: &at,
-            };
+            let cell = TypedCell::new(&cell, &at);
             ask(&settings()?, cell, action, output, "is stopped").await
         }
         RecipesCommand::List { space } => list(space, &settings()?, output).await,
@@ -222,7 +216,7 @@ async fn ask(
         tell(output, "result", at, &format!("{named} {done}"));
         Exit::Done
     });
-    opened.close(exit).await
+    opened.close(cell.named(exit)).await
 }
 
 async fn list(space: Option<String>, settings: &Settings, output: Output) -> CliResult<Exit> {
@@ -238,6 +232,9 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
             continue;
         }
         let entry = opened.spaces.directory().entry(&space, now).await?;
+        if entry.is_empty {
+            continue;
+        }
         let reports = opened.spaces.report(&space).await?;
         let own = reports.iter().filter(|report| report.parent.is_none());
         for report in own.clone() {
@@ -389,7 +386,7 @@ fn explain(line: &NodeLine) -> Vec<String> {
         let what = match note.messages {
             0 => format!("{} runs in one pass; it waits and runs again", note.runs),
             many => format!(
-                "{many} messages and reads of other spaces follow from each other; the next one waits"
+                "{many} messages, effects and reads of other spaces follow from each other; the next one waits"
             ),
         };
         let cycle = note.cycle.join(", ");

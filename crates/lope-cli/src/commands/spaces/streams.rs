@@ -4,7 +4,7 @@ use clap::Subcommand;
 use lope::reactive::{Arrival, StreamEvent};
 use serde_json::json;
 
-use super::{OpenSpaces, address, done, value_of};
+use super::{OpenSpaces, TypedCell, address, done, value_of};
 use crate::error::{CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
@@ -43,16 +43,18 @@ pub(crate) async fn run(
         id,
         no_wait,
     } = command;
+    let at = address(&stream)?;
     let event = StreamEvent {
         id: id
             .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
             .into(),
-        stream: address(&stream)?,
+        stream: at.clone(),
         payload: value_of(&event)?,
     };
     let opened = OpenSpaces::open(settings).await?;
     let exit = send(&opened, &stream, event, no_wait, output).await;
-    opened.close(exit).await
+    let cell = TypedCell::new(&stream, &at);
+    opened.close(cell.named(exit)).await
 }
 
 async fn send(

@@ -33,6 +33,16 @@ pub(super) async fn serve(
     inner: &Arc<SpacePoolInner>,
     space: &SpaceName,
     notification: &Notify,
+    stop: watch::Receiver<bool>,
+) {
+    attend(inner, space, notification, stop).await;
+    inner.rests(space);
+}
+
+async fn attend(
+    inner: &Arc<SpacePoolInner>,
+    space: &SpaceName,
+    notification: &Notify,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut host = match take(inner, space).await {
@@ -42,6 +52,7 @@ pub(super) async fn serve(
     let mut idle_since = inner.now();
     let mut attempts = 0_u64;
     while !*stop.borrow() {
+        inner.at_work().insert(space.clone());
         match host.slice(inner.now()).await {
             Ok(told) => {
                 if !told.is_empty() {
@@ -56,6 +67,7 @@ pub(super) async fn serve(
             Err(HostError::Lost) => return,
             Err(error) if error.is_passing() => {
                 tracing::warn!(%space, %error, "a turn of a space is taken again");
+                inner.rests(space);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
@@ -65,6 +77,7 @@ pub(super) async fn serve(
             tokio::task::yield_now().await;
             continue;
         }
+        inner.rests(space);
         let looks_elsewhere = host.looks_elsewhere();
         if looks_elsewhere {
             inner.onlookers().insert(space.clone());
