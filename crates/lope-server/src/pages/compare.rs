@@ -92,11 +92,11 @@ async fn side(context: &ServerContext, record: RunRecord) -> Result<Side, ApiErr
         None
     };
     Ok(Side {
+        record,
         executions,
         input,
         error,
         result,
-        record,
     })
 }
 
