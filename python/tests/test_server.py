@@ -4,13 +4,14 @@ import asyncio
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 import pytest
 
 from lope.binary import find_binary
-from lope.server import Server, ServerError, connect, connect_async
+from lope.server import Server, ServerError, ServerRun, connect, connect_async
 
 PLAIN = "name: plain\nsteps: { a: { let: '${{ input.n * 2 }}' }, done: { return: '${{ a }}' } }\n"
 APPROVE = "name: approve\nsteps: { go: { wait: approved }, done: { return: '${{ go }}' } }\n"
@@ -70,6 +71,64 @@ def test_runs_are_started_signalled_and_waited_for(up: Up) -> None:
     with pytest.raises(ServerError) as refused:
         server.run("nobody").show()
     assert (refused.value.status, refused.value.kind) == (404, "not_found")
+
+
+def until(run: ServerRun[Any], status: str) -> None:
+    """Ask until a run is in a state."""
+    end = time.monotonic() + 60
+    while (now := run.status()) != status:
+        assert time.monotonic() < end, f"it is {now}"
+
+
+def test_runs_are_paused_resumed_cancelled_and_retried(up: Up) -> None:
+    server = server_of(up)
+    run = server.start("approve")
+    until(run, "waiting")
+    run.pause()
+    until(run, "paused")
+    run.resume()
+    until(run, "waiting")
+    run.signal("approved", 1)
+    assert run.result("60s") == 1
+    unwanted = server.start("approve")
+    unwanted.cancel()
+    until(unwanted, "cancelled")
+    failing = server.start("failing")
+    until(failing, "failed")
+    rows = failing.show()["head"]
+    failing.retry()
+    with pytest.raises(Exception, match="it broke"):
+        failing.result("60s")
+    assert failing.show()["head"] > rows
+    for refused in (unwanted.pause, unwanted.resume, unwanted.retry, unwanted.cancel):
+        with pytest.raises(ServerError) as told:
+            refused()
+        assert (told.value.status, told.value.kind) == (409, "conflict")
+
+
+def test_a_token_is_shown_to_a_server_that_others_reach(tmp_path: Path) -> None:
+    environment = {**os.environ, "LOPE_HOME": str(tmp_path), "LOPE_STORE": f"sqlite:{tmp_path}/lope.db"}
+
+    def token(name: str, right: str) -> str:
+        words = [find_binary(), "tokens", "add", name, "--right", right]
+        return subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    reader, admin = token("reader", "read"), token("admin", "admin")
+    running = Up(tmp_path, "0.0.0.0:0")
+    try:
+        url = f"http://127.0.0.1:{running.address.rsplit(':', 1)[1]}"
+        with pytest.raises(ServerError) as stranger:
+            connect(url).runs()
+        assert stranger.value.status == 401
+        assert connect(url, reader).runs() == []
+        with pytest.raises(ServerError) as forbidden:
+            connect(url, reader).deploy(PLAIN)
+        assert forbidden.value.status == 403
+        server = connect(url, admin)
+        server.deploy(PLAIN)
+        assert server.start("plain", {"n": 4}).result("60s") == 8
+    finally:
+        running.kill()
 
 
 def test_schedules_are_added_paused_and_run(up: Up) -> None:

@@ -30,6 +30,7 @@ async fn a_damaged_run_is_set_aside_and_its_neighbours_do_not_notice(ground: Gro
         ..RunFilter::default()
     };
     assert_eq!(ground.runs().list(all).await?.len(), 19);
+    assert_eq!(ground.runs().listed(&runs).await?.len(), 19);
     ground.runs().counts().await?;
     let found = ground.store.upkeep.check().await?;
     let hex = |text: &str| {

@@ -8,8 +8,8 @@ use super::ground::{Ground, finish, hold, release, rows, run_id, sorted};
 use super::promise::{Kept, promises};
 use lope_store::error::StoreResult;
 use lope_store::runs::{
-    Admit, Cursor, FinalStatus, Finish, LiveStatus, Parent, QueueCount, RunCommit, RunFilter,
-    RunRecord, RunStatus, Then, Wake,
+    Admit, Cursor, FinalStatus, Finish, LiveStatus, Parent, QueueCount, ResultHead, RunCommit,
+    RunFilter, RunRecord, RunStatus, Then, Wake,
 };
 
 promises![
@@ -17,6 +17,8 @@ promises![
     a_listing_reflects_the_set,
     a_listing_shows_the_youngest_first,
     a_listing_shows_errors_and_no_results,
+    runs_are_listed_by_their_ids,
+    a_result_is_read_as_far_as_it_is_asked_for,
     listings_filter_by_status,
     listings_filter_by_what_was_said_at_admission,
     listings_filter_by_time,
@@ -401,6 +403,45 @@ async fn a_listing_is_bounded(ground: Ground) -> Kept {
             list(&ground, RunFilter { limit, ..all() }).await?.len(),
             expected
         );
+    }
+    Ok(())
+}
+
+/// As a listing shows them; each once, and those that are not there not at all.
+async fn runs_are_listed_by_their_ids(ground: Ground) -> Kept {
+    assert!(ground.runs().listed(&[]).await?.is_empty());
+    assert!(ground.runs().listed(&[run_id()]).await?.is_empty());
+    one_of_each(&ground).await?;
+    ground.admit_many(3).await?;
+    let mut all = ground.runs().list(all()).await?;
+    all.sort_by_key(|record| record.run);
+    for kept in [1, 2, all.len()] {
+        let mut asked: Vec<RunId> = all[..kept].iter().map(|record| record.run).collect();
+        asked.extend([run_id(), asked[0]]);
+        let mut found = ground.runs().listed(&asked).await?;
+        found.sort_by_key(|record| record.run);
+        assert_eq!(found, all[..kept]);
+    }
+    Ok(())
+}
+
+async fn a_result_is_read_as_far_as_it_is_asked_for(ground: Ground) -> Kept {
+    assert_eq!(ground.runs().result(run_id(), 10).await?, None);
+    let (owner, run) = ground.owned_run().await?;
+    assert_eq!(ground.runs().result(run.run, 10).await?, None);
+    let whole: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut commit = finish(owner, &run, None);
+    if let Then::Finish(finish) = &mut commit.then {
+        finish.result = Some(whole.clone());
+    }
+    ground.commit(commit).await?;
+    for most in [0, 1, 65_536, 100_000, 100_001, usize::MAX] {
+        let found = ground.runs().result(run.run, most).await?;
+        let expected = ResultHead {
+            bytes: whole[..most.min(whole.len())].to_vec(),
+            total: 100_000,
+        };
+        assert_eq!(found, Some(expected), "{most}");
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ const SKEW: Span = Span::from_secs(3_600);
 /// What a text names.
 #[derive(Debug)]
 pub enum FoundRun {
-    Run(Box<RunRecord>),
+    Run(RunId),
     Nothing,
     /// The ids of several runs begin so; the youngest two.
     Several(RunId, RunId),
@@ -36,13 +36,13 @@ pub enum FoundRun {
 /// The run that a text names: its id, its key, or the beginning of its id if no other id begins so.
 pub async fn find(store: &Store, text: &str) -> StoreResult<FoundRun> {
     if let Ok(run) = text.parse::<RunId>()
-        && let Some(record) = record(store, run).await?
+        && record(store, run).await?.is_some()
     {
-        return Ok(FoundRun::Run(Box::new(record)));
+        return Ok(FoundRun::Run(run));
     }
     let fits = !text.is_empty() && text.len() <= limit::NAME_MAX && !text.contains('\0');
     if fits && let Some(run) = store.runs.find_key(text).await? {
-        return found(store, run).await;
+        return Ok(FoundRun::Run(run));
     }
     match earliest(text) {
         Some(since) => find_prefix(store, &text.to_ascii_lowercase(), since).await,
@@ -91,15 +91,7 @@ async fn find_prefix(store: &Store, prefix: &str, since: Timestamp) -> StoreResu
             }
         }
     }
-    match found {
-        Some(run) => self::found(store, run).await,
-        None => Ok(FoundRun::Nothing),
-    }
-}
-
-async fn found(store: &Store, run: RunId) -> StoreResult<FoundRun> {
-    let record = record(store, run).await?;
-    Ok(record.map_or(FoundRun::Nothing, |record| FoundRun::Run(Box::new(record))))
+    Ok(found.map_or(FoundRun::Nothing, FoundRun::Run))
 }
 
 /// A run by its id. One that is damaged is named with what takes it away.
@@ -214,7 +206,7 @@ impl<'a> Follower<'a> {
         rows.retain(|row| row.seq <= last);
         let blobs = blobs(self.store, self.run, &rows).await?;
         if !rows.is_empty() && !self.historian.has_begun() {
-            let record = self.store.runs.run(self.run).await?;
+            let record = self.store.runs.listed(&[self.run]).await?.pop();
             let begun = record.and_then(|record| record.started_at);
             self.historian.begin_at(begun);
         }

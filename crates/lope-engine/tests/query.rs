@@ -270,7 +270,7 @@ async fn a_run_is_found_by_id_key_and_beginning_and_its_history_can_be_read_at_a
     for name in [text.as_str(), "k", &text[..35], &text.to_uppercase()] {
         let found = query::find(&fixture.store, name).await.unwrap();
         assert!(
-            matches!(&found, FoundRun::Run(it) if it.run == run),
+            matches!(&found, FoundRun::Run(it) if *it == run),
             "{name}: {found:?}"
         );
     }

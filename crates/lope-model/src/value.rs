@@ -5,6 +5,7 @@
 //! The text and MessagePack forms are in `codec`.
 
 mod codec;
+mod head;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 pub use codec::{BadValue, from_json, from_msgpack, to_json, to_msgpack};
+pub use head::from_msgpack_head;
 
 /// A map of values in insertion order.
 pub type Map = IndexMap<Arc<str>, Value>;

@@ -35,24 +35,12 @@ impl PostgresInner {
         if filter.limit == 0 {
             return Ok(Vec::new());
         }
-        let rows = self.listed(&Listing::of(filter)).await?;
-        let mut records = Vec::new();
-        for row in &rows {
-            match record::listed_with_error(row) {
-                Ok(record) => records.push(record),
-                // One that cannot be read does not hide the others.
-                Err(fault) if fault.is_damage() => {
-                    let run = RunId::from_uuid(row.get(0));
-                    tracing::warn!(%run, error = %fault.error, "a damaged run is left out of the list");
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        Ok(records)
+        let rows = self.page(&Listing::of(filter)).await?;
+        readable(&rows)
     }
 
     /// What is asked again and again is one statement, and no transaction around it.
-    async fn listed(&self, listing: &Listing) -> Worked<Vec<Row>> {
+    async fn page(&self, listing: &Listing) -> Worked<Vec<Row>> {
         let (text, types) = (listing.text.as_str(), listing.types.as_str());
         let params = listing.params();
         match listing.view {
@@ -64,6 +52,22 @@ impl PostgresInner {
             }
         }
     }
+}
+
+/// The records of rows. One that cannot be read does not hide the others.
+pub(crate) fn readable(rows: &[Row]) -> Worked<Vec<RunRecord>> {
+    let mut records = Vec::with_capacity(rows.len());
+    for row in rows {
+        match record::listed_with_error(row) {
+            Ok(record) => records.push(record),
+            Err(fault) if fault.is_damage() => {
+                let run = RunId::from_uuid(row.get(0));
+                tracing::warn!(%run, error = %fault.error, "a damaged run is left out of the list");
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(records)
 }
 
 /// A listing as SQL.

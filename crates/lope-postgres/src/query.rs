@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lope_model::{RunId, Timestamp};
+use lope_model::{RunId, Timestamp, limit};
 use lope_store::StoreError;
-use lope_store::runs::{QueueCount, RunCounts, RunRecord, RunStatus};
+use lope_store::runs::{QueueCount, ResultHead, RunCounts, RunRecord, RunStatus};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -12,6 +12,7 @@ use crate::connection::{ReadStatement, View};
 use crate::definition::is_text;
 use crate::failure::Worked;
 use crate::inner::PostgresInner;
+use crate::list;
 use crate::load::RECORDS;
 use crate::record;
 use crate::statement::Statement;
@@ -22,6 +23,19 @@ static FIND_KEY: Statement = Statement {
     types: "text",
 };
 
+static LISTED: Statement = Statement {
+    name: "listed",
+    text: include_str!("listed.sql"),
+    types: "uuids",
+};
+static RESULT: Statement = Statement {
+    name: "result",
+    text:
+        "select substring(result from 1 for $2::int4), octet_length(result)::int8 from {schema}.runs
+           where run_id = $1 and result is not null",
+    types: "uuid int",
+};
+
 const COUNT_RUNS: &str = include_str!("count_runs.sql");
 const COUNT_QUEUES: &str = include_str!("count_queues.sql");
 
@@ -30,6 +44,24 @@ impl PostgresInner {
         let runs = vec![run.uuid()];
         let rows = self.reads.read(&RECORDS, vec![&runs]).await?;
         rows.first().map(record::shown).transpose()
+    }
+
+    pub(crate) async fn listed(&self, runs: &[RunId]) -> Worked<Vec<RunRecord>> {
+        let mut runs: Vec<Uuid> = runs.iter().map(|run| run.uuid()).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        let rows = self.reads.read(&LISTED, vec![&runs]).await?;
+        list::readable(&rows)
+    }
+
+    pub(crate) async fn result(&self, run: RunId, most: usize) -> Worked<Option<ResultHead>> {
+        let most = i64::try_from(most.min(limit::PAYLOAD_MAX)).unwrap_or(i64::MAX);
+        let run = run.uuid();
+        let rows = self.reads.read(&RESULT, vec![&run, &most]).await?;
+        Ok(rows.first().map(|row| ResultHead {
+            bytes: row.get(0),
+            total: row.get::<_, i64>(1) as u64,
+        }))
     }
 
     pub(crate) async fn find_key(&self, key: &str) -> Worked<Option<RunId>> {

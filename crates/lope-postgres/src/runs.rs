@@ -5,8 +5,8 @@ use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
     DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, QueueCount, Register,
-    RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled,
-    Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
+    ResultHead, RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite,
+    Scheduled, Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use lope_store::watch::Hint;
 use lope_store::{StoreResult, Watch};
@@ -120,6 +120,14 @@ impl RunsVerbs for Handle {
 
     async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
         Ok(self.0.run(run).await?)
+    }
+
+    async fn listed(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunRecord>> {
+        Ok(self.0.listed(&runs).await?)
+    }
+
+    async fn result(&self, run: RunId, most: usize) -> StoreResult<Option<ResultHead>> {
+        Ok(self.0.result(run, most).await?)
     }
 
     async fn find_key(&self, key: String) -> StoreResult<Option<RunId>> {

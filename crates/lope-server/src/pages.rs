@@ -12,6 +12,7 @@ mod run;
 mod run_actions;
 mod run_logs;
 mod run_page;
+mod run_result;
 mod run_tabs;
 mod runs;
 mod schedules;

@@ -134,18 +134,15 @@ impl RunSearch {
 
     async fn by_key(&self, client: &Client, key: &str) -> Result<FoundRuns, ApiError> {
         let found = match client.find(key).await? {
-            FoundRun::Run(record) if record.key.as_deref() == Some(key) => Some(*record),
-            _ => None,
+            FoundRun::Run(run) => client.listed(&[run]).await?.pop(),
+            FoundRun::Nothing | FoundRun::Several(..) => None,
         };
         let mut records = Vec::new();
-        if let Some(record) = found
+        if let Some(record) = found.filter(|record| record.key.as_deref() == Some(key))
             && self.lets_through(&record)
             && self.matches_record(client, &record).await?
         {
-            records.push(RunRecord {
-                result: None,
-                ..record
-            });
+            records.push(record);
         }
         Ok(FoundRuns {
             records,

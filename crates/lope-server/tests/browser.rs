@@ -43,6 +43,13 @@ steps:
   broken: { raise: { type: Broken, message: it broke } }
 ";
 
+/// Bars of a timeline that one would have to look for, or that lie over the names of steps.
+const UNSEEN_BARS: &str = "return [...document.querySelectorAll('.timeline .bar')].filter(bar => {
+    const box = bar.getBoundingClientRect();
+    const label = document.querySelector('.timeline .label').getBoundingClientRect();
+    return box.left < label.left + 90 || box.right > innerWidth || box.width < 0.5;
+}).length";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newcomer_starts_a_workflow_reads_why_it_failed_and_mends_it() {
     if !wanted() {
@@ -360,6 +367,8 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
                 wide.as_i64().unwrap() <= 0,
                 "{name} is {wide} too wide ({word})"
             );
+            let unseen = browser.script(UNSEEN_BARS).await;
+            assert_eq!(unseen, 0, "{name}: bars are not seen ({word})");
             let moved = browser.script(SIDEWAYS).await;
             assert_eq!(moved, "", "{name}: tables move sideways ({word})");
             let size = browser

@@ -54,6 +54,48 @@ async fn bodies_and_heads_are_bounded() {
     ground.close().await;
 }
 
+/// "limits on … headers": a hundred are enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn more_headers_than_a_hundred_are_refused() {
+    let ground = Ground::open().await;
+    for (count, status) in [(90, "200"), (120, "431")] {
+        let mut stream = TcpStream::connect(ground.server.address()).await.unwrap();
+        let begin = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+        let head = format!("{begin}{}\r\n", "x: y\r\n".repeat(count));
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(text.starts_with(&expected), "{count}: {text}");
+    }
+    ground.close().await;
+}
+
+/// "slow clients": one that sends its head letter by letter is let go, however steadily they come, and
+/// others are served meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_drips_is_given_up() {
+    let ground = Ground::open().await;
+    let stream = TcpStream::connect(ground.server.address()).await.unwrap();
+    let (mut hears, mut says) = stream.into_split();
+    let drips = tokio::spawn(async move {
+        let mut beat = tokio::time::interval(Duration::from_millis(200));
+        let mut sent = says.write_all(b"GET /healthz HTTP/1.1\r\nx: ").await;
+        while sent.is_ok() {
+            beat.tick().await;
+            sent = says.write_all(b"x").await;
+        }
+    });
+    assert_eq!(ground.get("/healthz").await.status, 200);
+    let mut bytes = Vec::new();
+    let end = hears.read_to_end(&mut bytes);
+    let end = tokio::time::timeout(Duration::from_secs(60), end).await;
+    assert!(end.is_ok(), "it is held for ever");
+    drips.abort();
+    ground.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_does_not_come_is_given_up() {
     let mut hasty = settings("127.0.0.1:0");

@@ -82,9 +82,9 @@ async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_fro
     assert!(!alert.contains("the wrong lines"), "{alert}");
 
     // The timeline has a row a step: attempts are bars, many are one, and what failed stays.
-    let timeline = between(&shown, "class=\"timeline\"", "</svg>");
+    let timeline = between(&shown, "class=\"timeline\"", "<h2>Graph</h2>");
     let bars = |step: &str, status: &str| {
-        let row = between(timeline, &format!("<title>{step}</title>"), "<text x=\"0\"");
+        let row = between(timeline, &format!("title=\"{step}\""), "class=\"label\"");
         row.matches(&format!("class=\"bar {status}\"")).count()
     };
     assert_eq!((bars("first", "failed"), bars("first", "done")), (1, 1));

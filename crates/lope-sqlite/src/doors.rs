@@ -1,13 +1,14 @@
 //! Opening a store, and its doors: each verb is checked, then handed to the writer or to a reader.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
     DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, QueueCount, Register,
-    RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, ScheduleWrite, Scheduled, Serves,
-    SessionResult, StoredDefinition, TakenOver, Takeover, validate,
+    ResultHead, RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, ScheduleWrite, Scheduled,
+    Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row};
 use lope_store::{RunsVerbs, Store, StoreError, StoreResult, TablesVerbs, Watch};
@@ -336,6 +337,16 @@ impl RunsVerbs for Doors {
 
     async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
         self.read(move |tx| query::run(tx, run)).await
+    }
+
+    async fn listed(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunRecord>> {
+        let runs: BTreeSet<RunId> = runs.into_iter().collect();
+        self.read(move |tx| list::records(tx, runs.iter().copied()))
+            .await
+    }
+
+    async fn result(&self, run: RunId, most: usize) -> StoreResult<Option<ResultHead>> {
+        self.read(move |tx| query::result(tx, run, most)).await
     }
 
     async fn find_key(&self, key: String) -> StoreResult<Option<RunId>> {

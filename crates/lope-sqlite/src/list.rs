@@ -59,8 +59,16 @@ pub(crate) fn list(tx: &Tx<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.truncate(wanted);
-    let mut records = Vec::with_capacity(found.len());
-    for (_, run) in found {
+    records(tx, found.into_iter().map(|(_, run)| run))
+}
+
+/// The records of these runs, as a listing shows them.
+pub(crate) fn records(
+    tx: &Tx<'_>,
+    runs: impl IntoIterator<Item = RunId>,
+) -> Worked<Vec<RunRecord>> {
+    let mut records = Vec::new();
+    for run in runs {
         match query::listed(tx, run).map_err(StoreError::from) {
             Ok(record) => records.extend(record),
             // One that cannot be read does not hide the others.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use lope_model::{Digest, RunId, limit};
 use lope_store::StoreError;
 use lope_store::runs::{
-    FinalStatus, JournalRow, Loaded, Mail, Parent, RunRecord, RunStatus, Snapshot,
+    FinalStatus, JournalRow, Loaded, Mail, Parent, ResultHead, RunRecord, RunStatus, Snapshot,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -30,6 +30,7 @@ const LISTED: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q
 /// Every run in the queue as a claim reads it.
 const QUEUED: &str = "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due, q.head,
      q.taken FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id";
+const RESULT: &str = "SELECT substr(result, 1, ?2), length(result) FROM runs WHERE run_id = ?1 AND result IS NOT NULL";
 const SNAPSHOT: &str = "SELECT seq, law, body FROM snapshots WHERE run_id = ?1";
 const JOURNAL: &str =
     "SELECT seq, at, event, body FROM journal WHERE run_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
@@ -44,6 +45,20 @@ pub(crate) fn run(tx: &Tx<'_>, run: RunId) -> Worked<Option<RunRecord>> {
 /// A run's record without its result.
 pub(crate) fn listed(tx: &Tx<'_>, run: RunId) -> Worked<Option<RunRecord>> {
     find(tx, LISTED, run).map(|found| found.map(|(record, _)| record))
+}
+
+/// The beginning of a run's result. What is behind it is not copied.
+pub(crate) fn result(tx: &Tx<'_>, run: RunId, most: usize) -> Worked<Option<ResultHead>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut statement = tx.statement(RESULT)?;
+    let mut rows = statement.query(params![run.as_bytes(), most])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    Ok(Some(ResultHead {
+        bytes: row.get(0)?,
+        total: columns::count(row, 1)?,
+    }))
 }
 
 pub(crate) fn load(tx: &Tx<'_>, runs: &[RunId]) -> Worked<Vec<Option<Loaded>>> {

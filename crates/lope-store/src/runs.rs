@@ -30,7 +30,7 @@ pub use deliver::{Deliver, Delivered, Mail, Reach};
 pub use prune::{Prune, Pruned};
 pub use query::{Cursor, QueueCount, RunCounts, RunFilter};
 pub use record::{
-    FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot,
+    FinalStatus, JournalRow, LiveStatus, Loaded, Parent, ResultHead, RunRecord, RunStatus, Snapshot,
 };
 pub use schedule::{DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
 pub use serves::Serves;
@@ -144,6 +144,13 @@ door! {
 
         /// One run, with its result.
         async fn run as Run(run: RunId) -> StoreResult<Option<RunRecord>>;
+
+        /// Those of these runs that are there, in no order, without their results, as a listing shows
+        /// them: one that cannot be read is left out.
+        async fn listed as Listed(runs: &[RunId] => Vec<RunId>) -> StoreResult<Vec<RunRecord>>;
+
+        /// The beginning of a run's result, at most `most` bytes of it. Nothing: there is none.
+        async fn result as Result(run: RunId, most: usize) -> StoreResult<Option<ResultHead>>;
 
         /// The run with a key of the user's.
         async fn find_key as FindKey(key: &str => String) -> StoreResult<Option<RunId>>;

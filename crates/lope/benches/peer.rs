@@ -205,10 +205,10 @@ impl Peer for Lope {
     async fn resume(&self, _steps: u64) {
         let client = self.runner.client();
         let found = client.find(NAME).await.unwrap();
-        let lope::runs::FoundRun::Run(record) = found else {
+        let lope::runs::FoundRun::Run(run) = found else {
             panic!("{found:?}");
         };
-        let record = client.wait(record.run).await.unwrap().unwrap();
+        let record = client.wait(run).await.unwrap().unwrap();
         assert_eq!(record.status, RunStatus::Final(FinalStatus::Completed));
     }
 }

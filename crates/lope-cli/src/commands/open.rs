@@ -105,7 +105,7 @@ async fn found(named: &str, settings: &Settings) -> CliResult<lope::RunId> {
     let found = client.find(named).await;
     client.close().await?;
     match found? {
-        FoundRun::Run(record) => Ok(record.run),
+        FoundRun::Run(run) => Ok(run),
         FoundRun::Several(first, second) => {
             let message = format!("several runs have ids that begin with '{named}'");
             Err(CliError::usage(message).hint(format!("{first}, {second}…")))

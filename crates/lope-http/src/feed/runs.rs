@@ -17,8 +17,8 @@ use crate::redactions::Redactions;
 const YOUNGEST: usize = 200;
 /// Live runs looked at.
 const LIVE: usize = 2_000;
-/// Runs that left both lists since the last look, asked for one by one.
-const LEFT: usize = 200;
+/// Runs that left both lists since the last look, asked for together.
+const LEFT: usize = 1_000;
 
 /// Changes of runs.
 #[derive(Debug)]
@@ -82,11 +82,13 @@ impl FeedKind for RunChanges {
         let seen = live.into_iter().chain(youngest);
         let mut records: HashMap<RunId, RunRecord> =
             seen.map(|record| (record.run, record)).collect();
-        let mut gone = HashSet::new();
-        for run in self.left(&records) {
-            match client.run(run).await? {
-                Some(record) => drop(records.insert(run, record)),
-                None => drop(gone.insert(run)),
+        let left = self.left(&records);
+        let mut gone: HashSet<RunId> = left.iter().copied().collect();
+        if !left.is_empty() {
+            let there = client.listed(&left).await?;
+            for record in there {
+                gone.remove(&record.run);
+                records.insert(record.run, record);
             }
         }
         for record in records.values_mut() {

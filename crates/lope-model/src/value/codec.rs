@@ -199,6 +199,19 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
+/// A map as it was read, or what it stands for if it is a reserved one.
+pub(super) fn restored(map: Map) -> Value {
+    match restore_reserved(&map) {
+        Some(value) => value,
+        None => Value::Map(Arc::new(map)),
+    }
+}
+
+fn restore_reserved(map: &Map) -> Option<Value> {
+    let reserved = looks_reserved(map).then(|| map.clone())?;
+    restore(reserved).ok()
+}
+
 /// What a reserved one-key map stands for.
 fn restore(mut map: Map) -> Result<Value, String> {
     let (key, value) = map.pop().expect("a reserved map has one entry");

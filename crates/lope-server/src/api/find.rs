@@ -1,7 +1,7 @@
 //! What a path names: a run by its id, its key, or the beginning of its id; a workflow by its name.
 
-use lope::runs::{FoundRun, RunRecord};
-use lope::{Client, Redaction};
+use lope::runs::{FinalStatus, FoundRun, RunRecord, RunStatus};
+use lope::{Client, Redaction, RunId};
 
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -53,18 +53,79 @@ pub(crate) async fn redact(
     Ok(redaction)
 }
 
+/// The run that a page is about, as it may be shown, without its result: whoever shows that reads it.
+pub(crate) async fn on_page(
+    context: &ServerContext,
+    call: &ApiCall,
+) -> Result<(RunRecord, Option<Redaction>), ApiError> {
+    let record = listed(&context.client, call.param("id")).await?;
+    for_page(context, record).await
+}
+
+/// The same for a run that was found. What must not be shown may stand in its result: a run of which
+/// something is hidden comes with it.
+pub(crate) async fn for_page(
+    context: &ServerContext,
+    record: RunRecord,
+) -> Result<(RunRecord, Option<Redaction>), ApiError> {
+    let paths = context.redactions.paths(&context.client, &record).await?;
+    if paths.is_empty() {
+        return Ok((record, None));
+    }
+    let mut record = find(&context.client, &record.run.to_string()).await?;
+    let redaction = redact(context, &mut record).await?;
+    Ok((record, redaction))
+}
+
+/// With its error, which was left out if it is long.
+pub(crate) async fn with_error(
+    context: &ServerContext,
+    record: RunRecord,
+) -> Result<RunRecord, ApiError> {
+    let failed = RunStatus::Final(FinalStatus::Failed);
+    if record.error.is_some() || record.status != failed {
+        return Ok(record);
+    }
+    find(&context.client, &record.run.to_string()).await
+}
+
+/// The run that a text names, without its result.
+pub(crate) async fn listed(client: &Client, text: &str) -> Result<RunRecord, ApiError> {
+    if let Ok(run) = text.parse::<RunId>()
+        && let Some(record) = client.listed(&[run]).await?.pop()
+    {
+        return Ok(record);
+    }
+    let run = id(client, text).await?;
+    let found = client.listed(&[run]).await?.pop();
+    found.ok_or_else(|| missing(text))
+}
+
+/// The run that a text names.
 pub(crate) async fn find(client: &Client, text: &str) -> Result<RunRecord, ApiError> {
+    if let Ok(run) = text.parse::<RunId>()
+        && let Some(record) = client.run(run).await?
+    {
+        return Ok(record);
+    }
+    let run = id(client, text).await?;
+    client.run(run).await?.ok_or_else(|| missing(text))
+}
+
+async fn id(client: &Client, text: &str) -> Result<RunId, ApiError> {
     match client.find(text).await? {
-        FoundRun::Run(record) => Ok(*record),
+        FoundRun::Run(run) => Ok(run),
         FoundRun::Several(first, second) => {
             let message = format!("several runs have ids that begin with '{text}'");
             Err(ApiError::bad(message).hint(format!("{first}, {second}…; give more of the id")))
         }
-        FoundRun::Nothing => {
-            let message = format!("there is no run with the id or key '{text}'");
-            Err(ApiError::missing(message).hint("GET /api/runs lists what there is"))
-        }
+        FoundRun::Nothing => Err(missing(text)),
     }
+}
+
+fn missing(text: &str) -> ApiError {
+    let message = format!("there is no run with the id or key '{text}'");
+    ApiError::missing(message).hint("GET /api/runs lists what there is")
 }
 
 pub(crate) fn no_workflow(name: &str) -> ApiError {

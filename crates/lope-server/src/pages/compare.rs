@@ -6,10 +6,11 @@ use std::sync::Arc;
 use lope::describe;
 use lope::runs::{Execution, RunRecord};
 use maud::{Markup, html};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::parts::{json as shown_json, lasted, pill, state};
 use super::run_page::RunPage;
+use super::run_result::RunResult;
 use crate::api::find;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -25,20 +26,32 @@ struct Side {
     record: RunRecord,
     executions: BTreeMap<Arc<str>, Execution>,
     input: Markup,
-    result: Markup,
+    /// What it failed with, or null.
+    error: Json,
+    result: Option<RunResult>,
+}
+
+impl Side {
+    fn end(&self, context: &ServerContext) -> Markup {
+        match &self.result {
+            Some(result) => result.markup(context, &self.record),
+            None => shown_json(&self.error),
+        }
+    }
 }
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let left = side(&context, find::run(&context, &call).await?).await?;
+    let record = find::listed(&context.client, call.param("id")).await?;
     let page = RunPage {
         context: &context,
         call: &call,
-        record: &left.record,
+        record: &record,
     };
-    let right = match call.query("with") {
+    let sides = match call.query("with") {
         Some(other) => {
-            let record = find::find(&context.client, other.trim()).await?;
-            Some(side(&context, record).await?)
+            let other = find::listed(&context.client, other.trim()).await?;
+            let left = side(&context, record.clone()).await?;
+            Some((left, side(&context, other).await?))
         }
         None => None,
     };
@@ -49,14 +62,15 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             input type="search" name="with" value=[call.query("with")] placeholder="Another run: its id or key" aria-label="Another run";
             button { "Compare" }
         }
-        @if let Some(right) = &right { (compared(&page, &left, right)) }
+        @if let Some((left, right)) = &sides { (compared(&page, left, right)) }
         @else { div.card { div.empty { "Name a run to see where the two differ." } } }
     };
     Ok(page.reply(&body))
 }
 
-async fn side(context: &ServerContext, mut record: RunRecord) -> Result<Side, ApiError> {
-    let redaction = find::redact(context, &mut record).await?;
+async fn side(context: &ServerContext, record: RunRecord) -> Result<Side, ApiError> {
+    let (record, redaction) = find::for_page(context, record).await?;
+    let record = find::with_error(context, record).await?;
     let plan = context.client.plan(&record).await?;
     let history = context.client.history(record.run, &plan, None).await?;
     let executions = history.executions().take(ROWS);
@@ -71,17 +85,18 @@ async fn side(context: &ServerContext, mut record: RunRecord) -> Result<Side, Ap
         input = input.map(|input| redaction.input(&input));
     }
     let input = shown_json(&json!(input));
-    let result = describe::run(&record);
-    let result = if result["error"].is_null() {
-        &result["result"]
+    let error = describe::run(&record)["error"].take();
+    let result = if error.is_null() {
+        RunResult::of(context, &record, redaction.as_ref()).await?
     } else {
-        &result["error"]
+        None
     };
     Ok(Side {
+        record,
         executions,
         input,
-        result: shown_json(result),
-        record,
+        error,
+        result,
     })
 }
 
@@ -103,7 +118,7 @@ fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
                 div.card {
                     div.head { (pill(side.record.status.as_str())) a.mono href=(page.context.path(&format!("/runs/{}", side.record.run))) { (side.record.run) } }
                     p.dim { "Input" @if left.input.0 != right.input.0 { " – differs" } } (side.input)
-                    p.dim { "Result" @if left.result.0 != right.result.0 { " – differs" } } (side.result)
+                    p.dim { "Result" @if (&left.error, &left.result) != (&right.error, &right.result) { " – differs" } } (side.end(page.context))
                 }
             }
         }

@@ -46,7 +46,10 @@ pub(crate) async fn asked(
     if !(1..=record.head).contains(&at) {
         return Err(none());
     }
-    let rows = context.client.journal_page(record, at - 1, 1).await?;
+    let rows = context
+        .client
+        .journal_outline(record.run, at - 1, 1)
+        .await?;
     rows.into_iter().next().map(Some).ok_or_else(none)
 }
 

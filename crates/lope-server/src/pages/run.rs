@@ -18,6 +18,7 @@ use super::parts::{cut, json as shown_json, lasted, note};
 use super::past::{self, PastRun};
 use super::run_actions::Known;
 use super::run_page::RunPage;
+use super::run_result::RunResult;
 use super::timeline::{self, Bars};
 use super::{parts, run_actions, runs};
 use crate::api::find;
@@ -34,7 +35,8 @@ const LAST_LINES: usize = 5;
 const CHILDREN: usize = 20;
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (now, redaction) = find::shown(&context, &call).await?;
+    let (now, redaction) = find::on_page(&context, &call).await?;
+    let now = find::with_error(&context, now).await?;
     let plan = context.client.plan(&now).await?;
     let row = past::asked(&context, &call, &now).await?;
     let recent = match &row {
@@ -62,6 +64,11 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         Some(redaction) => redaction.input(&input),
         None => input,
     });
+    let result = if record.head == now.head {
+        RunResult::of(&context, record, redaction.as_ref()).await?
+    } else {
+        None
+    };
     let children = children(&context, record).await?;
     let page = RunPage {
         context: &context,
@@ -88,7 +95,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         }
         div.columns data-part="values" {
             div.card { h2 { "Input" } @match &input { Some(input) => (shown_json(&json!(input))), None => p.dim { "none" } } }
-            @if !value["result"].is_null() { div.card { h2 { "Result" } (shown_json(&value["result"])) } }
+            @if let Some(result) = &result { div.card { h2 { "Result" } (result.markup(&context, &now)) } }
         }
         (children)
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope::runs::{Execution, ExecutionStatus};
+use lope::runs::{Execution, ExecutionStatus, RunStatus};
 use lope::tokens::Right;
 use lope_model::Value;
 use maud::{Markup, html};
@@ -23,7 +23,7 @@ use crate::endpoint::ApiResult;
 const ROWS: usize = 200;
 
 pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (record, redaction) = find::shown(&context, &call).await?;
+    let (record, redaction) = find::on_page(&context, &call).await?;
     let after: usize = call.parsed("after")?.unwrap_or(0);
     let plan = context.client.plan(&record).await?;
     let recent = context.client.recent_history(&record, &plan).await?;
@@ -125,14 +125,18 @@ fn drawer(page: &RunPage<'_>, execution: &Execution, logs: &ShownLogs) -> Markup
 }
 
 pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (record, redaction) = find::shown(&context, &call).await?;
+    let (record, redaction) = find::on_page(&context, &call).await?;
     let page = RunPage {
         context: &context,
         call: &call,
         record: &record,
     };
     let plan = context.client.plan(&record).await?;
-    let recent = context.client.recent_history(&record, &plan).await?;
+    // Nothing of a run that is over is followed.
+    let recent = match record.status {
+        RunStatus::Live(_) => context.client.recent_history(&record, &plan).await?,
+        RunStatus::Final(_) => None,
+    };
     let history = recent.as_ref().map(|recent| &recent.history);
     let logs = ShownLogs::of(&page, None, history, redaction.as_ref());
     let body = html! {
@@ -146,11 +150,11 @@ pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
 }
 
 pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let record = find::listed(&context.client, call.param("id")).await?;
     let after: u64 = call.parsed("after")?.unwrap_or(0);
     let rows = context
         .client
-        .journal_page(&record, after, ROWS + 1)
+        .journal_outline(record.run, after, ROWS + 1)
         .await?;
     let page = RunPage {
         context: &context,

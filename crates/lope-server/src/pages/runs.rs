@@ -80,8 +80,8 @@ pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiR
 
 /// The run that a text names: by its id or key, or by the end of its id, as lists show it.
 async fn named(context: &ServerContext, text: &str) -> Result<Option<RunId>, ApiError> {
-    if let FoundRun::Run(record) = context.client.find(text).await? {
-        return Ok(Some(record.run));
+    if let FoundRun::Run(run) = context.client.find(text).await? {
+        return Ok(Some(run));
     }
     let end = text.trim_start_matches('…');
     if end.len() < SHORT || !end.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {

@@ -15,10 +15,8 @@ const STEPS: usize = 200;
 /// Bars drawn in a row; more become one that spans them.
 const BARS: usize = 60;
 
-const WIDTH: i64 = 1200;
-const LABEL: i64 = 220;
-const ROW: i64 = 24;
-const TOP: i64 = 24;
+/// The width of a bar, at least, in percent.
+const LEAST: f64 = 0.4;
 
 /// A stretch of time in a state.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +79,10 @@ impl Bars {
         }
     }
 
-    fn x(&self, at: i64) -> i64 {
-        LABEL + (at - self.from) * (WIDTH - LABEL - 8) / (self.to - self.from)
+    /// Where a moment stands, in percent of the width that bars have: how wide that is, the screen
+    /// says.
+    fn x(&self, at: i64) -> f64 {
+        (at - self.from) as f64 * 100.0 / (self.to - self.from) as f64
     }
 }
 
@@ -145,29 +145,36 @@ pub(crate) fn draw(bars: &Bars) -> Markup {
     if bars.rows.is_empty() {
         return html! { p.dim { "No step has begun." } };
     }
-    let height = TOP + ROW * bars.rows.len() as i64 + 8;
     html! {
-        svg.timeline viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label="Timeline of steps" {
-            @for part in 0..=4_i64 {
-                @let at = bars.from + (bars.to - bars.from) * part / 4;
-                @let x = bars.x(at);
-                @let anchor = if part == 4 { "end" } else { "start" };
-                line.grid x1=(x) x2=(x) y1=(TOP - 6) y2=(height) {}
-                text.axis x=(x) y="12" text-anchor=(anchor) { "+" (lasted(lope_model::Span::from_millis((at - bars.from).unsigned_abs()))) }
-            }
-            @for (index, (step, row)) in bars.rows.iter().enumerate() {
-                @let y = TOP + ROW * index as i64;
-                text x="0" y=(y + 16) { title { (step) } (cut_label(step)) }
-                @for bar in row { (drawn(bars, bar, y)) }
+        div.timeline role="img" aria-label="Timeline of steps" {
+            span {} svg.axis { @for part in 0..=4_i64 { (moment(bars, part)) } }
+            @for (step, row) in &bars.rows {
+                @let many = row.iter().find(|bar| bar.count > 1);
+                span.label title=(step) { (cut_label(step)) @if let Some(bar) = many { span.dim { " ×" (bar.count) } } }
+                svg.bars { @for bar in row { (drawn(bars, bar)) } }
             }
         }
         @if bars.left_out > 0 { p.dim { "and " (bars.left_out) " more steps; the tab Steps lists them all" } }
     }
 }
 
-fn drawn(bars: &Bars, bar: &Bar, y: i64) -> Markup {
-    let x = bars.x(bar.from);
-    let width = (bars.x(bar.to) - x).max(3);
+/// What a quarter of the width stands for.
+fn moment(bars: &Bars, part: i64) -> Markup {
+    let passed = (bars.to - bars.from) * part / 4;
+    let passed = lasted(lope_model::Span::from_millis(passed.unsigned_abs()));
+    let class = if part % 2 == 0 { "half" } else { "quarter" };
+    let anchor = match part {
+        0 => "start",
+        4 => "end",
+        _ => "middle",
+    };
+    html! { text class=(class) x=(format!("{}%", 25 * part)) y="14" text-anchor=(anchor) { "+" (passed) } }
+}
+
+fn drawn(bars: &Bars, bar: &Bar) -> Markup {
+    // What took no time is seen all the same, also at the end.
+    let width = (bars.x(bar.to) - bars.x(bar.from)).max(LEAST);
+    let x = bars.x(bar.from).min(100.0 - width);
     let took = lasted(lope_model::Span::from_millis(
         (bar.to - bar.from).unsigned_abs(),
     ));
@@ -182,16 +189,15 @@ fn drawn(bars: &Bars, bar: &Bar, y: i64) -> Markup {
         format!("{word}, {took}")
     };
     html! {
-        rect class={ "bar " (word) } x=(x) y=(y + 5) width=(width) height="14" rx="3" { title { (title) } }
-        @if bar.count > 1 { text.axis x=(LABEL - 8) y=(y + 16) text-anchor="end" { "×" (bar.count) } }
+        rect class={ "bar " (word) } x=(format!("{x:.2}%")) y="5" width=(format!("{width:.2}%")) height="14" rx="3" { title { (title) } }
     }
 }
 
 fn cut_label(step: &str) -> String {
     let letters: Vec<char> = step.chars().collect();
-    if letters.len() <= 26 {
+    if letters.len() <= 24 {
         return cut(step, 200);
     }
-    let end: String = letters[letters.len() - 25..].iter().collect();
+    let end: String = letters[letters.len() - 23..].iter().collect();
     format!("…{end}")
 }

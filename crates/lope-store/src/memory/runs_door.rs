@@ -1,6 +1,8 @@
 //! The door *Runs* on the memory: take the lock, read the clock once, do the verb, notify watchers
 //! where work was made.
 
+use std::collections::BTreeSet;
+
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
 use super::handle::Handle;
@@ -9,8 +11,8 @@ use crate::error::StoreResult;
 use crate::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
     DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, QueueCount, Register,
-    RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled,
-    Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
+    ResultHead, RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite,
+    Scheduled, Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use crate::tables::Append;
 use crate::watch::{Hint, Watch};
@@ -195,6 +197,22 @@ impl RunsVerbs for Handle {
 
     async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
         Ok(self.runs()?.runs.get(&run).map(|entry| entry.shown()))
+    }
+
+    async fn listed(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunRecord>> {
+        let state = self.runs()?;
+        let there: BTreeSet<RunId> = runs.into_iter().collect();
+        let there = there.iter().filter_map(|run| state.runs.get(run));
+        Ok(there.map(|entry| entry.listed()).collect())
+    }
+
+    async fn result(&self, run: RunId, most: usize) -> StoreResult<Option<ResultHead>> {
+        let state = self.runs()?;
+        let result = state.runs.get(&run).and_then(|entry| entry.result.as_ref());
+        Ok(result.map(|result| ResultHead {
+            bytes: result[..result.len().min(most)].to_vec(),
+            total: result.len() as u64,
+        }))
     }
 
     async fn find_key(&self, key: String) -> StoreResult<Option<RunId>> {

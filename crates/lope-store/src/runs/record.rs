@@ -97,6 +97,14 @@ pub struct RunRecord {
     pub error: Option<Vec<u8>>,
 }
 
+/// The beginning of a run's result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResultHead {
+    pub bytes: Vec<u8>,
+    /// How many bytes the whole of it has.
+    pub total: u64,
+}
+
 /// What is needed to go on with a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loaded {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use lope_engine::fork::{self, Fork, Forked};
 use lope_engine::query::{self, Follower, FoundRun};
 use lope_engine::{codec, limits};
-use lope_flow::history::{ExecutionStatus, Historian, HistoryMark};
-use lope_flow::law::Plan;
+use lope_flow::history::{Execution, ExecutionStatus, Historian, HistoryMark};
+use lope_flow::law::{EventKind, Plan};
 use lope_model::{RunId, Timestamp};
-use lope_store::runs::{RunFilter, RunRecord, RunnerRecord};
+use lope_store::runs::{JournalRow, ResultHead, RunFilter, RunRecord, RunnerRecord};
 use lope_store::{StoreError, StoreResult, Watch};
 use lope_why::{Sight, Why, why};
 use serde_json::{Value as Json, json};
@@ -52,10 +52,38 @@ pub struct JournalEntry {
     pub json: Json,
 }
 
+fn entry(row: &JournalRow, kind: &EventKind, json: Json) -> JournalEntry {
+    let about = kind.execution();
+    JournalEntry {
+        seq: row.seq,
+        at: row.at,
+        event: row.event.clone(),
+        path: about.map(|(path, _)| Arc::clone(path)),
+        attempt: about.and_then(|(_, attempt)| attempt),
+        json,
+    }
+}
+
+/// When its last attempt was sent out, or it was opened if there is none.
+fn began_last(execution: &Execution) -> Timestamp {
+    let last = execution.attempts.last();
+    last.map_or(execution.opened_at, |last| last.dispatched_at)
+}
+
 impl Client {
     /// A run by its id.
     pub async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
         query::record(self.store(), run).await
+    }
+
+    /// Those of these runs that are there, as a listing shows them: without their results.
+    pub async fn listed(&self, runs: &[RunId]) -> StoreResult<Vec<RunRecord>> {
+        self.store().runs.listed(runs).await
+    }
+
+    /// The beginning of a run's result; nothing if it has none.
+    pub async fn result_head(&self, run: RunId, most: usize) -> StoreResult<Option<ResultHead>> {
+        self.store().runs.result(run, most).await
     }
 
     /// The run that a text names: its id, its key, or the beginning of its id.
@@ -80,7 +108,7 @@ impl Client {
         plan: &'a Plan,
         upto: Option<u64>,
     ) -> StoreResult<Historian<'a>> {
-        let record = self.run(run).await?;
+        let record = self.listed(&[run]).await?.pop();
         let history = query::history(self.store(), run, plan, upto).await?;
         let head = record.map_or(0, |record| record.head);
         if history.seq() < upto.unwrap_or(head).min(head) {
@@ -139,15 +167,8 @@ impl Client {
         let mut follower = self.follow(record.run, &plan).await?;
         let mut entries = Vec::new();
         let told = follower.catch_up(|row, event, history| {
-            let about = event.kind.execution();
-            entries.push(JournalEntry {
-                seq: row.seq,
-                at: row.at,
-                event: row.event.clone(),
-                path: about.map(|(path, _)| Arc::clone(path)),
-                attempt: about.and_then(|(_, attempt)| attempt),
-                json: describe::told(record.run, row, event, history),
-            });
+            let json = describe::told(record.run, row, event, history);
+            entries.push(entry(row, &event.kind, json));
         });
         told.await?;
         Ok(entries)
@@ -167,16 +188,25 @@ impl Client {
             let event = codec::event(row, &blobs).map_err(StoreError::corrupt)?;
             let about = event.kind.execution();
             let step = about.map(|(path, _)| describe::step_of(path));
-            entries.push(JournalEntry {
-                seq: row.seq,
-                at: row.at,
-                event: row.event.clone(),
-                path: about.map(|(path, _)| Arc::clone(path)),
-                attempt: about.and_then(|(_, attempt)| attempt),
-                json: describe::row(record.run, row, &event, step.as_deref()),
-            });
+            let json = describe::row(record.run, row, &event, step.as_deref());
+            entries.push(entry(row, &event.kind, json));
         }
         Ok(entries)
+    }
+
+    /// The same without their JSON, for which large values would have to be read.
+    pub async fn journal_outline(
+        &self,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<JournalEntry>> {
+        let rows = self.store().runs.journal(run, after, limit).await?;
+        let told = rows.iter().map(|row| {
+            let kind = codec::kind_of(row).map_err(StoreError::corrupt)?;
+            Ok(entry(row, &kind, Json::Null))
+        });
+        told.collect()
     }
 
     /// What became of each input that was fed to a run.
@@ -238,21 +268,14 @@ impl Client {
             .executions()
             .filter(|it| it.status == ExecutionStatus::Running);
         let since: BTreeMap<Arc<str>, Timestamp> = running
-            .map(|it| {
-                let last = it.attempts.last();
-                (
-                    Arc::clone(&it.id),
-                    last.map_or(it.opened_at, |last| last.dispatched_at),
-                )
-            })
+            .map(|it| (Arc::clone(&it.id), began_last(it)))
             .collect();
         let runners = self.runners(RUNNERS).await?;
         let loaded = self.store().runs.load(&[record.run]).await?;
         let loaded = loaded.into_iter().next().flatten();
-        let at_work = if record.owner.is_none() {
-            self.at_work(record).await?
-        } else {
-            0
+        let at_work = match record.owner {
+            None => self.at_work(record).await?,
+            Some(_) => 0,
         };
         let now = clock::now();
         let limits =
@@ -273,8 +296,7 @@ impl Client {
     /// Runs of the same queue that have an owner.
     async fn at_work(&self, record: &RunRecord) -> StoreResult<u64> {
         let queues = self.queues().await?;
-        let mut queues = queues.iter();
-        let queue = queues.find(|count| count.queue == record.queue);
+        let queue = queues.iter().find(|count| count.queue == record.queue);
         Ok(queue.map_or(0, |count| count.owned))
     }
 

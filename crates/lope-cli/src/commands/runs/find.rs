@@ -9,7 +9,7 @@ use crate::error::{CliError, CliResult, Exit};
 
 pub(crate) async fn find(client: &Client, text: &str) -> CliResult<RunRecord> {
     match client.find(text).await? {
-        FoundRun::Run(record) => Ok(*record),
+        FoundRun::Run(run) => found(client.run(run).await?, run),
         FoundRun::Several(first, second) => {
             let message =
                 format!("several runs have ids that begin with '{text}': {first}, {second}…");
