@@ -220,7 +220,7 @@ mod tests {
             from_msgpack_head(&[0xdd, 255, 255, 255, 255]),
             Value::list(vec![])
         );
-        let deep = from_msgpack_head(&[0x91; 100_000]);
+        let deep = from_msgpack_head(&vec![0x91; 100_000]);
         assert!(deep.as_list().is_some());
         assert_eq!(from_msgpack_head(&[0xc1, 1]), Value::Null);
     }
