@@ -13,7 +13,7 @@ use lope_engine::client::{self, RunStartOptions};
 use lope_flow::law::Plan;
 use lope_model::{Timestamp, Value};
 use lope_store::Store;
-use lope_store::runs::{Cursor, LiveStatus, RunFilter, RunStatus};
+use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
 
 const SLEEPER: &str = "name: sleeper\nsteps: { nap: { sleep: '${{ input }}' } }";
 /// Runs admitted at once.
@@ -117,10 +117,7 @@ async fn lateness(store: &Store, plan: &Plan) -> Vec<i64> {
         };
         let page = store.runs.list(filter).await.unwrap();
         let Some(last) = page.last() else { break };
-        after = Some(Cursor {
-            created_at: last.created_at,
-            run: last.run,
-        });
+        after = Some(last.cursor());
         for record in &page {
             let rows = store.runs.journal(record.run, 0, 10).await.unwrap();
             let start =

@@ -8,8 +8,8 @@ use super::ground::{Ground, finish, hold, release, rows, run_id, sorted};
 use super::promise::{Kept, promises};
 use lope_store::error::StoreResult;
 use lope_store::runs::{
-    Admit, Cursor, FinalStatus, Finish, LiveStatus, Parent, QueueCount, ResultHead, RunCommit,
-    RunFilter, RunRecord, RunStatus, Then, Wake,
+    Admit, FinalStatus, Finish, LiveStatus, Parent, QueueCount, ResultHead, RunCommit, RunFilter,
+    RunRecord, RunStatus, Then, Wake,
 };
 
 promises![
@@ -384,10 +384,7 @@ async fn listings_page_without_gap_or_repeat(ground: Ground) -> Kept {
                 })
                 .await?;
             let Some(last) = page.last() else { break };
-            after = Some(Cursor {
-                created_at: last.created_at,
-                run: last.run,
-            });
+            after = Some(last.cursor());
             assert!(page.len() <= 5);
             paged.extend(page.into_iter().map(|record| record.run));
         }

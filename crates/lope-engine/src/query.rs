@@ -76,10 +76,7 @@ async fn find_prefix(store: &Store, prefix: &str, since: Timestamp) -> StoreResu
         };
         let page = store.runs.list(filter).await?;
         let Some(last) = page.last() else { break };
-        after = Some(Cursor {
-            created_at: last.created_at,
-            run: last.run,
-        });
+        after = Some(last.cursor());
         seen += page.len();
         for record in page
             .iter()

@@ -184,7 +184,7 @@ impl RunSearch {
             let last = page.len() < PAGE;
             for record in page {
                 let at = cursor_of(&record);
-                filter.after = Some(after(&record));
+                filter.after = Some(record.cursor());
                 searched += 1;
                 if self.matches_record(client, &record).await? {
                     found.records.push(record);
@@ -291,13 +291,6 @@ fn status(text: &str) -> Result<RunStatus, ApiError> {
 
 fn moment(call: &ApiCall, name: &str) -> Result<Option<Timestamp>, ApiError> {
     call.query(name).map(|text| earlier(name, text)).transpose()
-}
-
-fn after(record: &RunRecord) -> Cursor {
-    Cursor {
-        created_at: record.created_at,
-        run: record.run,
-    }
 }
 
 fn cursor_of(record: &RunRecord) -> String {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use lope_model::RunId;
-use lope_store::runs::{Cursor, LiveStatus, RunFilter, RunStatus};
+use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
 use lope_store::{Store, StoreResult};
 use tokio::sync::mpsc;
 
@@ -60,10 +60,7 @@ async fn children(store: &Store, parent: RunId) -> StoreResult<Vec<RunId>> {
         let Some(last) = page.last() else {
             return Ok(found);
         };
-        filter.after = Some(Cursor {
-            created_at: last.created_at,
-            run: last.run,
-        });
+        filter.after = Some(last.cursor());
         found.extend(page.iter().map(|record| record.run));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lope::RunId;
-use lope::runs::{Cursor, FoundRun, RunFilter, RunRecord};
+use lope::runs::{FoundRun, RunFilter, RunRecord};
 use maud::{Markup, html};
 
 use super::parts::{ago, cut, empty, lasted, state};
@@ -100,10 +100,7 @@ async fn named(context: &ServerContext, text: &str) -> Result<Option<RunId>, Api
         let Some(last) = records.last().filter(|_| records.len() == LISTED) else {
             break;
         };
-        filter.after = Some(Cursor {
-            created_at: last.created_at,
-            run: last.run,
-        });
+        filter.after = Some(last.cursor());
     }
     Ok(None)
 }

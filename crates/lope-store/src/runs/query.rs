@@ -4,13 +4,23 @@ use std::collections::BTreeMap;
 
 use lope_model::{QueueName, Realm, RunId, Timestamp};
 
-use super::record::RunStatus;
+use super::record::{RunRecord, RunStatus};
 
 /// Where a listing goes on: behind this run, in the order youngest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cursor {
     pub created_at: Timestamp,
     pub run: RunId,
+}
+
+impl RunRecord {
+    /// The place behind this run in a listing.
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            created_at: self.created_at,
+            run: self.run,
+        }
+    }
 }
 
 /// Which runs. Absent fields say nothing.

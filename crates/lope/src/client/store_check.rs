@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 use lope_definition::Definition;
 use lope_engine::{codec, query};
 use lope_model::{RunId, VersionId};
-use lope_store::runs::{Cursor, Loaded, RunFilter, RunRecord, RunStatus};
+use lope_store::runs::{Loaded, RunFilter, RunRecord, RunStatus};
 use lope_store::store::Finding;
 use lope_store::{Store, StoreError, StoreResult};
 use lope_why::is_set_aside;
@@ -131,10 +131,7 @@ async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
         let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
             return Ok(());
         };
-        after = Some(Cursor {
-            created_at: last.created_at,
-            run: last.run,
-        });
+        after = Some(last.cursor());
     }
 }
 

@@ -115,10 +115,7 @@ impl Client {
             let Some(last) = page.last() else {
                 return Ok(runs);
             };
-            after = Some(Cursor {
-                created_at: last.created_at,
-                run: last.run,
-            });
+            after = Some(last.cursor());
             let ended = |at: Option<Timestamp>| at.is_some_and(|at| at < prune.before);
             let ended = page.iter().filter(|record| ended(record.finished_at));
             runs += ended.count() as u64;

@@ -1,7 +1,7 @@
 //! Which workflows a runner has.
 
 use lope_model::{QueueName, RunId, limit};
-use lope_store::runs::{Cursor, LiveStatus, RunFilter, RunRecord, RunStatus};
+use lope_store::runs::{LiveStatus, RunFilter, RunRecord, RunStatus};
 
 use super::Runner;
 use super::feed::is_stopped;
@@ -33,10 +33,7 @@ impl Runner {
                 ..RunFilter::default()
             };
             let page = self.store().runs.list(filter).await?;
-            after = page.last().map(|record| Cursor {
-                created_at: record.created_at,
-                run: record.run,
-            });
+            after = page.last().map(RunRecord::cursor);
             let full = page.len() == limit::PAGE_MAX;
             found.extend(page.into_iter().filter_map(|record| self.found(record)));
             if !full {
