@@ -109,8 +109,12 @@ fn next(queue: &ReaderQueue) -> Option<Box<dyn StoreJob>> {
 fn transact(db: &Connection, inner: &SqliteInner, job: &mut dyn StoreJob) -> Worked<()> {
     db.prepare_cached("BEGIN")?.execute([])?;
     let read = job.work(&Tx::new(db, inner));
-    if !db.is_autocommit() {
-        db.prepare_cached("COMMIT")?.execute([])?;
+    // Nothing was written. One that met a damaged page, and read around it, is rolled back instead.
+    if !db.is_autocommit()
+        && let Err(error) = db.prepare_cached("COMMIT")?.execute([])
+        && !db.is_autocommit()
+    {
+        return Err(error.into());
     }
     read
 }
