@@ -205,6 +205,7 @@ const RULES: [IntegrityRule; 22] = [
 pub(crate) fn check(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
     let mut findings = file(tx)?;
     if !findings.is_empty() {
+        findings.extend(on_damaged_pages(tx)?);
         return Ok(findings);
     }
     findings.extend(schema(tx)?);
@@ -215,6 +216,30 @@ pub(crate) fn check(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
     }
     findings.extend(unreadable(tx, &findings)?);
     findings.extend(unnamed(tx)?);
+    Ok(findings)
+}
+
+/// The unfinished runs whose records are on damaged pages, as far as the queue can be read.
+fn on_damaged_pages(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
+    let mut queued = tx.db.prepare("SELECT run_id FROM queue")?;
+    let mut rows = queued.query([])?;
+    let mut findings = Vec::new();
+    while let Ok(Some(row)) = rows.next() {
+        let Ok(run) = columns::run(row, 0) else {
+            continue;
+        };
+        let read = query::listed(tx, run).map_err(StoreError::from);
+        if let Err(StoreError::Corrupt { message }) = read {
+            findings.push(Finding {
+                rule: "runs",
+                message: format!("run {run} is damaged: its record cannot be read: {message}"),
+                hint: REMOVE.to_owned(),
+            });
+        }
+        if findings.len() >= EXAMPLES as usize {
+            break;
+        }
+    }
     Ok(findings)
 }
 
