@@ -1,14 +1,5 @@
 -- Run $1 goes with all that belongs to it, unless a runner that lives owns it, judged by no later time than $2: its owner, does that live, and how much went.
-with owned as materialized (
-    select q.owner, exists (
-        select from {schema}.sessions s
-        where s.runner_id = q.owner and s.ended_at is null and s.expires > least({now}, $2)
-    ) as lives
-    from {schema}.queue q where q.run_id = $1 for update of q
-),
-free as materialized (
-    select 1 where not exists (select from owned o where o.lives)
-),
+{remove_free},
 no_rows as (
     delete from {schema}.journal d using free where d.run_id = $1 returning 1
 ),

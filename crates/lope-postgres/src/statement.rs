@@ -11,12 +11,13 @@ use crate::record::RECORD;
 const APPEND_TYPES: &str = "uuids ints ints texts bytes  uuids bytes bytes  uuids ints ints bytes";
 
 /// Pieces that several statements have in common.
-const PIECES: [(&str, &str); 5] = [
+const PIECES: [(&str, &str); 6] = [
     // Rows, values and snapshots of the runs in the statement's part `written`.
     ("{append}", include_str!("append.sql")),
     ("{claim_tail}", include_str!("claim_tail.sql")),
     ("{prune_tail}", include_str!("prune_tail.sql")),
     ("{record}", RECORD),
+    ("{remove_free}", include_str!("remove_free.sql")),
     // The server's clock in milliseconds.
     (
         "{now}",
