@@ -69,6 +69,31 @@ fn a_damaged_page_of_records_keeps_its_runs_and_no_other(
     }
 }
 
+/// The runs of the list that is asked for with these words.
+fn listed(site: &DamageSite, words: &[&str]) -> Vec<RunId> {
+    let listed = site.lope(&[&["runs", "list", "--json"], words].concat());
+    assert_eq!(listed.code, 0, "{words:?}: {listed:?}");
+    let listed = listed.json();
+    let runs = listed["runs"].as_array().or(listed.as_array()).unwrap();
+    let run = |run: &serde_json::Value| run["run_id"].as_str().unwrap().parse().unwrap();
+    runs.iter().map(run).collect()
+}
+
+/// Youngest first, whatever is asked for: all of them, those that a filter means, a page of them.
+fn the_sound_are_listed(site: &DamageSite, runs: &[RunId], damaged: &[RunId], filters: &[&[&str]]) {
+    let is_sound = |run: &&RunId| !damaged.contains(run);
+    let sound: Vec<RunId> = runs.iter().rev().filter(is_sound).copied().collect();
+    for filter in filters {
+        let words = [filter, &["--limit", "1000"][..]].concat();
+        assert_eq!(listed(site, &words), sound, "{filter:?}");
+    }
+    let few = sound.len() - 2;
+    let first = listed(site, &["--limit", &few.to_string()]);
+    assert_eq!(first, sound[..few], "a page of them");
+    let others = listed(site, &["--workflow", "other"]);
+    assert_eq!(others, [], "of another workflow");
+}
+
 #[test]
 fn a_damaged_page_of_records_keeps_its_runs_and_no_other_on_sqlite() {
     let site = DamageSite::sqlite();
@@ -103,11 +128,7 @@ fn a_damaged_page_of_records_keeps_its_runs_and_no_other_on_sqlite() {
     let damaged: Vec<RunId> = runs.iter().filter(is_lost).copied().collect();
     drop(db);
     a_damaged_page_of_records_keeps_its_runs_and_no_other(&site, &runs, &damaged);
-    let listed = site.statuses();
-    let sound = runs.iter().filter(|run| !damaged.contains(run));
-    for run in sound {
-        assert!(listed.contains_key(&run.to_string()), "{run} is listed");
-    }
+    the_sound_are_listed(&site, &runs, &damaged, &[&[], &["--workflow", "echo"]]);
 }
 
 #[test]
@@ -128,4 +149,13 @@ fn a_damaged_page_of_records_keeps_its_runs_and_no_other_on_postgres() {
     drop(file);
     cluster.up();
     a_damaged_page_of_records_keeps_its_runs_and_no_other(&site, &runs, &damaged);
+    let note = format!("note={}", "n".repeat(NOTE));
+    let filters: [&[&str]; 5] = [
+        &[],
+        &["--workflow", "echo"],
+        &["--tag", &note],
+        &["--queue", "default"],
+        &["--status", "completed", "--status", "queued"],
+    ];
+    the_sound_are_listed(&site, &runs, &damaged, &filters);
 }

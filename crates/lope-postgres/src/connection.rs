@@ -55,6 +55,8 @@ pub(crate) enum View {
     Rows,
     /// At whole tables.
     Whole,
+    /// At some pages of a table and no other.
+    Pages,
 }
 
 impl View {
@@ -65,6 +67,9 @@ impl View {
                 "begin isolation level repeatable read read only; set local enable_seqscan = on;
                  set local enable_bitmapscan = on; set local max_parallel_workers_per_gather = 2;
                  set local enable_hashjoin = on; set local enable_mergejoin = on; set local search_path = pg_catalog"
+            }
+            Self::Pages => {
+                "begin isolation level repeatable read read only; set local enable_seqscan = off"
             }
         }
     }

@@ -1,15 +1,25 @@
 //! Runs whose records are on pages that the server cannot read: found one by one, so that the others
-//! do not notice. In: runs; out: those that nobody can read, each with what the server says.
+//! do not notice. In: runs; out: those that nobody can read, each with what the server says. In: a
+//! filter; out: the runs of the pages that can be read.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use lope_model::limit;
 use lope_store::StoreError;
+use lope_store::runs::{RunFilter, RunRecord};
 use uuid::Uuid;
 
 use crate::failure::Worked;
 use crate::inner::PostgresInner;
+use crate::list::{self, Listing};
 use crate::statement::Statement;
 
 /// Runs looked at together; of those that meet a damaged page, each is looked at alone.
 const TOGETHER: usize = 1_000;
+
+/// Pages that a list is read around; where there are more, it fails.
+const UNREADABLE_MAX: usize = 64;
 
 static RECORDS: Statement = Statement {
     name: "damaged_pages_records",
@@ -23,7 +33,43 @@ static QUEUED: Statement = Statement {
     types: "uuid int",
 };
 
+static PAGES: Statement = Statement {
+    name: "damaged_pages_of_runs",
+    text: "select pg_relation_size('{schema}.runs') / current_setting('block_size')::bigint",
+    types: "",
+};
+
 impl PostgresInner {
+    /// A listing met a page that cannot be read. It is asked of parts of the table, and of the halves
+    /// of those that meet the damage, until all but the damaged pages have answered. That reads the
+    /// table from end to end, whatever is asked for.
+    pub(crate) async fn list_around_damage(&self, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
+        let size = self.reads.read(&PAGES, vec![]).await?;
+        let whole = 0..size.first().map_or(0, |row| row.get(0));
+        let mut parts: Vec<Range<i64>> = vec![whole];
+        let mut unreadable = 0;
+        let mut records: Vec<RunRecord> = Vec::new();
+        while let Some(pages) = parts.pop() {
+            match self.page(&Listing::on_pages(filter, &pages)).await {
+                Err(fault) if fault.is_damage() => match halves(&pages) {
+                    Some(halves) => parts.extend(halves),
+                    None if unreadable == UNREADABLE_MAX => return Err(fault),
+                    None => {
+                        unreadable += 1;
+                        let page = pages.start;
+                        tracing::warn!(page, error = %fault.error, "runs of a damaged page are left out of the list");
+                    }
+                },
+                rows => records.extend(list::readable(&rows?)?),
+            }
+            // One that was written meanwhile may have been met twice.
+            records.sort_by_key(|record| Reverse((record.created_at, record.run)));
+            records.dedup_by_key(|record| record.run);
+            records.truncate(filter.limit.min(limit::PAGE_MAX));
+        }
+        Ok(records)
+    }
+
     pub(crate) async fn on_damaged_pages(&self, runs: &[Uuid]) -> Worked<Vec<(Uuid, StoreError)>> {
         let mut found = Vec::new();
         for some in runs.chunks(TOGETHER) {
@@ -63,6 +109,29 @@ impl PostgresInner {
         match self.reads.read(&RECORDS, vec![&runs]).await {
             Err(fault) if fault.is_damage() => Ok(Some(fault.error)),
             read => read.map(|_| None),
+        }
+    }
+}
+
+/// Nothing: it is a page alone.
+fn halves(pages: &Range<i64>) -> Option<[Range<i64>; 2]> {
+    let middle = pages.start.midpoint(pages.end);
+    (middle > pages.start).then_some([pages.start..middle, middle..pages.end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_halved_until_each_is_alone() {
+        for (pages, expected) in [
+            (0..0, None),
+            (7..8, None),
+            (0..2, Some([0..1, 1..2])),
+            (4..7, Some([4..5, 5..7])),
+        ] {
+            assert_eq!(halves(&pages), expected, "{pages:?}");
         }
     }
 }

@@ -5,6 +5,8 @@
 //! is, the server's planner is left to choose; where it does not, as for what dashboards ask again
 //! and again, statements are kept and read through their index.
 
+use std::ops::Range;
+
 use lope_model::{RunId, limit};
 use lope_store::runs::{FinalStatus, LiveStatus, RunFilter, RunRecord, RunStatus};
 use tokio_postgres::Row;
@@ -35,19 +37,21 @@ impl PostgresInner {
         if filter.limit == 0 {
             return Ok(Vec::new());
         }
-        let rows = self.page(&Listing::of(filter)).await?;
-        readable(&rows)
+        match self.page(&Listing::of(filter)).await {
+            Err(fault) if fault.is_damage() => self.list_around_damage(filter).await,
+            rows => readable(&rows?),
+        }
     }
 
     /// What is asked again and again is one statement, and no transaction around it.
-    async fn page(&self, listing: &Listing) -> Worked<Vec<Row>> {
+    pub(crate) async fn page(&self, listing: &Listing) -> Worked<Vec<Row>> {
         let (text, types) = (listing.text.as_str(), listing.types.as_str());
         let params = listing.params();
         match listing.view {
             View::Rows => self.reads.read_repeated(text, types, params).await,
-            View::Whole => {
+            view @ (View::Whole | View::Pages) => {
                 let asked = [(ReadStatement::Once { text, types }, params)];
-                let answers = self.reads.read_together(View::Whole, &asked).await?;
+                let answers = self.reads.read_together(view, &asked).await?;
                 Ok(answers.into_iter().flatten().collect())
             }
         }
@@ -110,12 +114,15 @@ enum ListTable {
     /// Everything that is asked stands in the queue itself, so records are looked up only for the
     /// rows of the page.
     Queue,
+    /// Records on the pages from the first number to the one before the second, without asking any
+    /// index, which would lead to others.
+    Pages(i64, i64),
 }
 
 impl ListTable {
     fn name(self) -> &'static str {
         match self {
-            Self::Runs => "r",
+            Self::Runs | Self::Pages(..) => "r",
             Self::Tags => "t",
             Self::Queue => "q",
         }
@@ -124,7 +131,7 @@ impl ListTable {
     /// Where the queue and the realm of a run are read.
     fn record(self) -> &'static str {
         match self {
-            Self::Runs | Self::Tags => "r",
+            Self::Runs | Self::Tags | Self::Pages(..) => "r",
             Self::Queue => "q",
         }
     }
@@ -142,23 +149,48 @@ impl ListTable {
                 "(select {{record}}, {ERROR} from (select * from {{schema}}.queue q {page}) q
                   join {{schema}}.runs r on r.run_id = q.run_id)"
             ),
+            Self::Pages(first, end) => format!(
+                "(select {{record}}, {ERROR} from (select * from {{schema}}.runs
+                     where ctid >= '({first},0)' and ctid < '({end},0)' offset 0) r
+                  left join {{schema}}.queue q on q.run_id = r.run_id {page})"
+            ),
         }
     }
 }
 
 impl Listing {
     pub(crate) fn of(filter: &RunFilter) -> Self {
+        Self::over(view(filter), filter, |listing| listing.walks(filter))
+    }
+
+    /// The same of the records on some pages alone.
+    pub(crate) fn on_pages(filter: &RunFilter, pages: &Range<i64>) -> Self {
+        let table = ListTable::Pages(pages.start, pages.end);
+        Self::over(View::Pages, filter, |listing| {
+            let condition = filter.parent.map_or("true".to_owned(), |parent| {
+                let parent = listing.bind("uuid", FilterValue::Uuid(parent.uuid()));
+                format!("r.parent_run = {parent}")
+            });
+            listing.all_statuses(filter, table, condition)
+        })
+    }
+
+    fn over(
+        view: View,
+        filter: &RunFilter,
+        walks: impl FnOnce(&mut Self) -> Vec<ListScan>,
+    ) -> Self {
         let mut listing = Self {
             text: String::new(),
             types: String::new(),
-            view: view(filter),
+            view,
             values: Vec::new(),
         };
         let most = listing.bind(
             "int",
             FilterValue::Int(filter.limit.min(limit::PAGE_MAX) as i64),
         );
-        let walks = listing.walks(filter);
+        let walks = walks(&mut listing);
         let conditions = listing.conditions(filter);
         let pages: Vec<String> = walks
             .iter()
