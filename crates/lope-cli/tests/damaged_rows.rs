@@ -153,9 +153,42 @@ fn a_damaged_run_is_named_by_its_key_on_postgres() {
             "runs set realm = ''".to_owned(),
             "queue set epoch = -1".to_owned(),
             "queue set head = -5".to_owned(),
+            "queue set priority = 42".to_owned(),
+            "queue set priority = -1".to_owned(),
+            "queue set realm = ''".to_owned(),
+            "queue set realm = 'other'".to_owned(),
+            "queue set queue = ''".to_owned(),
+            "queue set queue = 'no such queue'".to_owned(),
         ];
         a_damaged_run_is_named_by_its_key(&site, &damages);
     }
+}
+
+/// Runners look for runs by queue, realm and priority: one that stands where nobody looks is in
+/// nobody's way, and is named with what takes it away.
+#[test]
+fn a_run_that_stands_where_nobody_looks_stops_no_other_on_postgres() {
+    let Some(site) = DamageSite::postgres("unseen") else {
+        return;
+    };
+    let echo = site.home.file("echo.yaml", ECHO);
+    let (mut damaged, mut neighbours) = (Vec::new(), Vec::new());
+    for damage in ["priority = 42", "priority = -1", "realm = ''", "queue = ''"] {
+        let run = site.start(&echo, "x");
+        let id = site.id(run);
+        site.sql(&format!("update queue set {damage} where run_id = {id}"));
+        damaged.push(run);
+        neighbours.push(site.start(&echo, "x"));
+    }
+    site.work(&neighbours, &[]);
+    for run in &damaged {
+        let why = site.lope(&["runs", "why", &run.to_string()]);
+        let mends = format!("lope store remove-run {run}");
+        assert!(why.code == 1 && why.err.contains(&mends), "{why:?}");
+    }
+    site.check_and_remove(&damaged);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
 }
 
 /// "Pruning a run whose tags are damaged leaves its `run_tags` row behind."

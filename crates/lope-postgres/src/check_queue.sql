@@ -6,4 +6,8 @@ union all
 select format('run %s is live and not in the queue', r.run_id)
 from {schema}.runs r left join {schema}.queue q on q.run_id = r.run_id
 where r.status = 'live' and q.run_id is null
+union all
+select format('run %s is damaged: no runner looks for it where it stands in the queue, which is not what its record says', q.run_id)
+from {schema}.queue q join {schema}.runs r on r.run_id = q.run_id
+where q.queue <> r.queue or q.realm <> r.realm or q.priority <> r.priority
 limit $1

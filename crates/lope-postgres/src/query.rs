@@ -13,7 +13,6 @@ use crate::definition::is_text;
 use crate::failure::Worked;
 use crate::inner::PostgresInner;
 use crate::list;
-use crate::load::RECORDS;
 use crate::record;
 use crate::statement::Statement;
 
@@ -23,6 +22,12 @@ static FIND_KEY: Statement = Statement {
     types: "text",
 };
 
+static RUN: Statement = Statement {
+    name: "run",
+    text: "select {record}, r.result, r.error, q.queue <> r.queue or q.realm <> r.realm or q.priority <> r.priority
+           from {schema}.runs r left join {schema}.queue q on q.run_id = r.run_id where r.run_id = $1",
+    types: "uuid",
+};
 static LISTED: Statement = Statement {
     name: "listed",
     text: include_str!("listed.sql"),
@@ -41,9 +46,9 @@ const COUNT_QUEUES: &str = include_str!("count_queues.sql");
 
 impl PostgresInner {
     pub(crate) async fn run(&self, run: RunId) -> Worked<Option<RunRecord>> {
-        let runs = vec![run.uuid()];
-        let rows = self.reads.read(&RECORDS, vec![&runs]).await?;
-        rows.first().map(record::shown).transpose()
+        let run = run.uuid();
+        let rows = self.reads.read(&RUN, vec![&run]).await?;
+        rows.first().map(record::placed).transpose()
     }
 
     pub(crate) async fn listed(&self, runs: &[RunId]) -> Worked<Vec<RunRecord>> {

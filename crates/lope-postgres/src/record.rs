@@ -72,6 +72,15 @@ pub(crate) fn shown(row: &Row) -> Worked<RunRecord> {
     })
 }
 
+/// A record with its results and, behind them, whether it stands in the queue under another queue,
+/// realm or priority than its own, where no runner looks for it.
+pub(crate) fn placed(row: &Row) -> Worked<RunRecord> {
+    if row.get::<_, Option<bool>>(RESULT + 2) == Some(true) {
+        return Err(StoreError::corrupt("it stands elsewhere in the queue than it says").into());
+    }
+    shown(row)
+}
+
 fn status(kept: &str, said: Option<&str>, owned: bool) -> Worked<RunStatus> {
     match said {
         Some(said) => {
