@@ -10,6 +10,7 @@ pub(crate) mod executor_handle;
 pub(crate) mod input_queue;
 pub(crate) mod limit_input;
 pub(crate) mod limits_task;
+mod look_ups;
 pub(crate) mod prune;
 pub(crate) mod rated_claim;
 pub(crate) mod schedule_task;

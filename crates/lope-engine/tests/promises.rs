@@ -289,12 +289,17 @@ steps:
 #[derive(Debug, Default)]
 struct Moody {
     is_let: Mutex<bool>,
+    /// How often the third was asked for.
+    slow: Mutex<usize>,
     notification: Condvar,
 }
 
 impl Secrets for Moody {
     fn value(&self, name: &str) -> Result<String, String> {
         assert_ne!(name, "bad", "not today");
+        if name == "slow" {
+            *self.slow.lock().unwrap() += 1;
+        }
         let mut is_let = self.is_let.lock().unwrap();
         while name == "slow" && !*is_let {
             is_let = self.notification.wait(is_let).unwrap();
@@ -310,6 +315,7 @@ async fn secrets_that_panic_or_take_their_time_hold_nobody_else_up() {
     let moody = Arc::new(Moody::default());
     let engine = fixture.engine_with(Settings {
         secrets: Some(Arc::clone(&moody) as Arc<dyn Secrets>),
+        concurrency: 1_000,
         ..settings()
     });
     let with = |secret: &str| {
@@ -318,6 +324,14 @@ async fn secrets_that_panic_or_take_their_time_hold_nobody_else_up() {
         )
     };
     let slow = fixture.start(&engine, &with("slow"), Value::Null).await;
+    // More than are looked up at a time.
+    let mut many = Vec::new();
+    for _ in 0..300 {
+        many.push(fixture.start(&engine, &with("slow"), Value::Null).await);
+    }
+    while *moody.slow.lock().unwrap() < 32 {
+        tokio::task::yield_now().await;
+    }
     let bad = fixture.start(&engine, &with("bad"), Value::Null).await;
     let failure = fixture.failure(bad).await;
     assert!(failure.message.contains("not today"), "{failure:?}");
@@ -325,5 +339,7 @@ async fn secrets_that_panic_or_take_their_time_hold_nobody_else_up() {
     assert_eq!(fixture.end(good).await.status.as_str(), "completed");
     *moody.is_let.lock().unwrap() = true;
     moody.notification.notify_all();
-    assert_eq!(fixture.end(slow).await.status.as_str(), "completed");
+    for run in many.into_iter().chain([slow]) {
+        assert_eq!(fixture.end(run).await.status.as_str(), "completed");
+    }
 }

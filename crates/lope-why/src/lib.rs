@@ -238,12 +238,8 @@ fn parked(sight: &Sight<'_>, reason: &str) -> Why {
 /// Nobody owns the run: is it due, and why did nobody take it?
 fn not_taken(sight: &Sight<'_>, live: usize) -> Option<Why> {
     let record = sight.record;
-    let due = if sight.waiting_mail > 0 {
-        Some(sight.now)
-    } else {
-        record.due
-    };
-    let due = due.filter(|due| *due < Timestamp::NEVER)?;
+    // Mail that a run has not seen makes it due; mail that it has no room for does not.
+    let due = record.due.filter(|due| *due < Timestamp::NEVER)?;
     if due > sight.now {
         let fresh = record.head <= 1;
         return fresh.then_some(Why::NotDue { until: due });

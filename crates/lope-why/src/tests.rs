@@ -220,11 +220,22 @@ fn a_run_whose_worker_from_elsewhere_is_gone_says_so() {
 }
 
 #[test]
-fn mail_makes_a_run_due() {
-    assert_eq!(
-        words(&explain(&record(), &[Reason::Idle], &[], 2)),
-        ["no_runner", "idle", "mail"]
-    );
+fn mail_that_a_run_has_not_seen_makes_it_due() {
+    let due = RunRecord {
+        due: Some(NOW),
+        ..record()
+    };
+    let idle = [Reason::Idle];
+    let up = [runner(7, true)];
+    let rows = [
+        (&due, &[][..], &["no_runner", "idle", "mail"][..]),
+        (&due, &up, &["not_taken", "idle", "mail"]),
+        // It has seen it and has no room for it.
+        (&record(), &up, &["idle", "mail"]),
+    ];
+    for (record, runners, expected) in rows {
+        assert_eq!(words(&explain(record, &idle, runners, 2)), expected);
+    }
     assert_eq!(
         words(&explain(&owned(7), &[Reason::Idle], &[runner(7, true)], 2)),
         ["idle", "mail", "owned"]

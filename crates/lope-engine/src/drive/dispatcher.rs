@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use lope_limits::LimitVerdict;
 use lope_model::{Failure, Moment, RunId, RunnerId, failure};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 
 use super::clock::ProcessClock;
 use super::executor_handle::ExecutorHandle;
 use super::limit_input::LimitInput;
+use super::look_ups::LookUps;
 use super::seam;
 use super::shards::Shards;
 use super::supervisor::{SupervisedTask, words};
@@ -27,10 +28,6 @@ use crate::slots::{SlotCommand, SlotScheduler};
 /// With so few attempts at work, at most, an answer is taken in on the thread that brings it: with
 /// more, those that come together are better taken in together.
 const LITTLE: usize = 1;
-
-/// So many attempts have their secrets looked up at a time: look-ups that hang keep their threads,
-/// and others need threads too.
-const LOOKUPS_MAX: usize = 256;
 
 /// Executors by kind.
 pub type Executors = HashMap<Arc<str>, Arc<dyn Executor>>;
@@ -46,8 +43,7 @@ pub(crate) struct Dispatcher {
     shards: Arc<Shards>,
     /// Where secrets are waited for.
     runtime: Handle,
-    /// How many more may be waited for at a time.
-    lookups: Arc<Semaphore>,
+    look_ups: LookUps,
     /// To the task that asks the limits which all runners share.
     limits: mpsc::UnboundedSender<LimitInput>,
     /// Rings when the next deadline may have changed.
@@ -102,7 +98,7 @@ impl Dispatcher {
             secrets,
             shards,
             runtime: Handle::current(),
-            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            look_ups: LookUps::new(),
             limits,
             deadline,
         })
@@ -315,31 +311,29 @@ impl Dispatcher {
                 self.give(std::mem::take(&mut together));
             }
             let done = Done::new(task.token.clone(), Arc::clone(&outcomes));
-            if task.limits.secrets.is_some() {
-                self.reveal_and_give(*task, done);
-            } else {
-                together.push((*task, done));
+            match task.limits.secrets.clone() {
+                Some(names) => self.reveal_and_give(names, *task, done),
+                None => together.push((*task, done)),
             }
         }
         self.give(together);
     }
 
     /// Secrets come from elsewhere and may take their time: nobody else waits for them.
-    fn reveal_and_give(&self, task: Task, done: Done) {
+    fn reveal_and_give(&self, names: Arc<[Arc<str>]>, task: Task, done: Done) {
         let Some(me) = self.me.upgrade() else { return };
-        let lookups = Arc::clone(&self.lookups);
         self.runtime.spawn(async move {
-            let permit = lookups.acquire_owned().await;
+            let permit = me.look_ups.permit(Arc::clone(&names)).await;
             tokio::task::spawn_blocking(move || {
-                me.look_up_and_give(task, done);
+                me.look_up_and_give(&names, task, done);
                 drop(permit);
             });
         });
     }
 
-    fn look_up_and_give(&self, task: Task, done: Done) {
+    fn look_up_and_give(&self, names: &[Arc<str>], task: Task, done: Done) {
         let token = task.token.clone();
-        let Some(revealed) = self.revealed(task, done) else {
+        let Some(revealed) = self.revealed(names, task, done) else {
             return;
         };
         // What was told to stop meanwhile ends here.
@@ -356,10 +350,9 @@ impl Dispatcher {
 
     /// The task with values in place of references to secrets; one that names a secret that is not
     /// there has failed.
-    fn revealed(&self, mut task: Task, done: Done) -> Option<(Task, Done)> {
-        let named = task.limits.secrets.clone().unwrap_or_default();
+    fn revealed(&self, names: &[Arc<str>], mut task: Task, done: Done) -> Option<(Task, Done)> {
         let found = catch_unwind(AssertUnwindSafe(|| {
-            secret::resolve(&task.arguments, &named, self.secrets.as_deref())
+            secret::resolve(&task.arguments, names, self.secrets.as_deref())
         }));
         match found.unwrap_or_else(|panic| Err(panicked(&*panic))) {
             Ok((arguments, masks)) => {
