@@ -57,16 +57,13 @@ fn replace(value: &Value, look_up: &mut LookUp<'_>) -> Result<Value, Failure> {
             Value::from(text)
         }
         Value::Tag(tag) => Value::tag(&tag.name, replace(&tag.value, look_up)?),
-        Value::List(items) => Value::list(
-            items
-                .iter()
-                .map(|item| replace(item, look_up))
-                .collect::<Result<Vec<_>, _>>()?,
-        ),
+        Value::List(items) => {
+            let items = items.iter().map(|item| replace(item, look_up));
+            Value::list(items.collect::<Result<Vec<_>, _>>()?)
+        }
         Value::Map(map) => {
-            let entries = map
-                .iter()
-                .map(|(key, value)| Ok((key, replace(value, look_up)?)));
+            let entries = map.iter();
+            let entries = entries.map(|(key, value)| Ok((key, replace(value, look_up)?)));
             let entries = entries.collect::<Result<Vec<_>, Failure>>()?;
             Value::map(entries.iter().map(|(key, value)| (&***key, value.clone())))
         }

@@ -82,25 +82,22 @@ impl Dispatcher {
             busy: false,
         };
         let slots = Mutex::new(slots);
-        let secrets = settings.secrets.clone();
-        let name = settings.name.clone();
-        let deadline = Notify::new();
         let executors = executors
             .into_iter()
             .map(|(kind, executor)| (Arc::clone(&kind), ExecutorHandle::new(&kind, executor)))
             .collect();
         Arc::new_cyclic(|me| Self {
-            name,
+            name: settings.name.clone(),
             me: Weak::clone(me),
             clock,
             slots,
             executors,
-            secrets,
+            secrets: settings.secrets.clone(),
             shards,
             runtime: Handle::current(),
-            look_ups: LookUps::new(),
+            look_ups: LookUps::default(),
             limits,
-            deadline,
+            deadline: Notify::new(),
         })
     }
 
@@ -304,15 +301,13 @@ impl Dispatcher {
         let outcomes: Arc<dyn OutcomeSink> = me;
         let mut together: Vec<(Task, Done)> = Vec::with_capacity(tasks.len());
         for task in tasks {
-            if together
-                .last()
-                .is_some_and(|(before, _)| before.executor != task.executor)
-            {
+            let before = together.last().map(|(before, _)| &before.executor);
+            if before.is_some_and(|kind| *kind != task.executor) {
                 self.give(std::mem::take(&mut together));
             }
             let done = Done::new(task.token.clone(), Arc::clone(&outcomes));
-            match task.limits.secrets.clone() {
-                Some(names) => self.reveal_and_give(names, *task, done),
+            match &task.limits.secrets {
+                Some(_) => self.reveal_and_give(*task, done),
                 None => together.push((*task, done)),
             }
         }
@@ -320,20 +315,20 @@ impl Dispatcher {
     }
 
     /// Secrets come from elsewhere and may take their time: nobody else waits for them.
-    fn reveal_and_give(&self, names: Arc<[Arc<str>]>, task: Task, done: Done) {
+    fn reveal_and_give(&self, task: Task, done: Done) {
         let Some(me) = self.me.upgrade() else { return };
         self.runtime.spawn(async move {
-            let permit = me.look_ups.permit(Arc::clone(&names)).await;
+            let permit = me.look_ups.permit(task.limits.secrets.clone()).await;
             tokio::task::spawn_blocking(move || {
-                me.look_up_and_give(&names, task, done);
+                me.look_up_and_give(task, done);
                 drop(permit);
             });
         });
     }
 
-    fn look_up_and_give(&self, names: &[Arc<str>], task: Task, done: Done) {
+    fn look_up_and_give(&self, task: Task, done: Done) {
         let token = task.token.clone();
-        let Some(revealed) = self.revealed(names, task, done) else {
+        let Some(revealed) = self.revealed(task, done) else {
             return;
         };
         // What was told to stop meanwhile ends here.
@@ -350,9 +345,10 @@ impl Dispatcher {
 
     /// The task with values in place of references to secrets; one that names a secret that is not
     /// there has failed.
-    fn revealed(&self, names: &[Arc<str>], mut task: Task, done: Done) -> Option<(Task, Done)> {
+    fn revealed(&self, mut task: Task, done: Done) -> Option<(Task, Done)> {
+        let named = task.limits.secrets.clone().unwrap_or_default();
         let found = catch_unwind(AssertUnwindSafe(|| {
-            secret::resolve(&task.arguments, names, self.secrets.as_deref())
+            secret::resolve(&task.arguments, &named, self.secrets.as_deref())
         }));
         match found.unwrap_or_else(|panic| Err(panicked(&*panic))) {
             Ok((arguments, masks)) => {

@@ -14,39 +14,21 @@ const ALIKE_MAX: usize = 32;
 
 type Names = Arc<[Arc<str>]>;
 
-#[derive(Debug)]
-pub(super) struct LookUps {
-    all: Arc<Semaphore>,
-    alike: Mutex<HashMap<Names, Arc<Semaphore>>>,
-}
-
-/// Held by one look-up until it has ended.
-pub(super) type LookUpPermit = [OwnedSemaphorePermit; 2];
+/// By the names that steps hold; `None` counts all.
+#[derive(Default)]
+pub(super) struct LookUps(Mutex<HashMap<Option<Names>, Arc<Semaphore>>>);
 
 impl LookUps {
-    pub(super) fn new() -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(ALL_MAX)),
-            alike: Mutex::default(),
-        }
+    /// Wait until secrets of these names may be looked up; they are as long as this is held.
+    pub(super) async fn permit(&self, names: Option<Names>) -> Option<[OwnedSemaphorePermit; 2]> {
+        let alike = self.of(names, ALIKE_MAX).acquire_owned().await.ok()?;
+        let all = self.of(None, ALL_MAX).acquire_owned().await;
+        Some([alike, all.ok()?])
     }
 
-    /// Wait until secrets of these names may be looked up.
-    pub(super) async fn permit(&self, names: Names) -> Option<LookUpPermit> {
-        let alike = self.of(names).acquire_owned().await.ok()?;
-        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some([alike, all])
-    }
-
-    fn of(&self, names: Names) -> Arc<Semaphore> {
-        let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever has its permit or waits for one holds it too.
-        if alike.len() >= ALL_MAX && !alike.contains_key(&names) {
-            alike.retain(|_, held| {
-                Arc::strong_count(held) > 1 || held.available_permits() < ALIKE_MAX
-            });
-        }
-        let of_names = alike.entry(names);
-        Arc::clone(of_names.or_insert_with(|| Arc::new(Semaphore::new(ALIKE_MAX))))
+    fn of(&self, names: Option<Names>, most: usize) -> Arc<Semaphore> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.entry(names);
+        Arc::clone(found.or_insert_with(|| Arc::new(Semaphore::new(most))))
     }
 }
