@@ -358,6 +358,46 @@ async fn a_question_waits_for_its_answer() {
     assert_eq!(answered.status, TaskStatus::Review);
 }
 
+/// What was asked before a task failed is answered all the same: it is worked on again. The words say
+/// what is in the way of an answer.
+#[tokio::test]
+async fn what_a_failed_task_asked_is_answered_once() {
+    let rules = TaskRules::default();
+    let mut task = at_work(ReviewBy::None).await;
+    task.question = Some("which colour?".to_owned());
+    let answer = Decision::Answer {
+        answer: "blue".to_owned(),
+    };
+    let answered = |task: &TaskRecord| {
+        decide(task, &answer, Author::Person, &rules, NOW).map_err(|no| no.message)
+    };
+    for reason in [StopReason::Exit, StopReason::Timeout, StopReason::Hang] {
+        let end = end(AttemptRole::Work, reason);
+        let failed = settle(&task, &end, 3, &rules, NOW).unwrap().task;
+        assert_eq!(failed.status, TaskStatus::Failed, "{reason}");
+        let next = answered(&failed).unwrap();
+        let seen = (next.status, next.reason.as_deref(), next.completed_at);
+        assert_eq!(seen, (TaskStatus::Pending, None, None), "{reason}");
+        assert_eq!(next.answer.as_deref(), Some("blue"), "{reason}");
+        let again = settle(&next, &end, 3, &rules, NOW).unwrap().task;
+        let id = again.id;
+        assert_eq!(answered(&again), Err(format!("task {id}: it is failed")));
+    }
+    let skipped = decide(
+        &task,
+        &Decision::Skip { notes: None },
+        Author::Person,
+        &rules,
+        NOW,
+    );
+    let id = task.id;
+    let why = format!("task {id}: it is skipped");
+    assert_eq!(answered(&skipped.unwrap()), Err(why));
+    task.question = None;
+    let why = format!("task {id}: nothing was asked");
+    assert_eq!(answered(&task), Err(why));
+}
+
 /// Those that others wait for come first, else all as they stand; nobody waits for himself.
 #[tokio::test]
 async fn tasks_are_added_after_those_that_they_wait_for() {
@@ -398,17 +438,24 @@ async fn a_reviewers_question_is_answered_for_the_review() {
         (StopReason::Success, Some(rejected), TaskStatus::Pending),
         (StopReason::Hang, None, TaskStatus::Review),
         (StopReason::RunnerDeath, None, TaskStatus::Review),
+        (StopReason::Exit, None, TaskStatus::Review),
+        (StopReason::Timeout, None, TaskStatus::Review),
         (StopReason::Drain, None, TaskStatus::Review),
     ];
-    for (reason, verdict, expected) in rows {
+    // Also when it was the last attempt.
+    let both = rows
+        .iter()
+        .flat_map(|row| [(row, 1), (row, rules.attempts_max)]);
+    for ((reason, verdict, expected), failures) in both {
         let end = AttemptEnd {
-            verdict,
-            ..end(AttemptRole::Review, reason)
+            verdict: *verdict,
+            ..end(AttemptRole::Review, *reason)
         };
-        let settled = settle(&task, &end, 1, &rules, NOW).unwrap().task;
-        assert_eq!(settled.status, TaskStatus::Blocked, "{reason} {verdict:?}");
+        let settled = settle(&task, &end, failures, &rules, NOW).unwrap().task;
+        let about = format!("{reason} {verdict:?} {failures}");
+        assert_eq!(settled.status, TaskStatus::Blocked, "{about}");
         let answered = decide(&settled, &answer, Author::Person, &rules, NOW).unwrap();
-        assert_eq!(answered.status, expected, "{reason} {verdict:?}");
+        assert_eq!(answered.status, *expected, "{about}");
     }
 }
 

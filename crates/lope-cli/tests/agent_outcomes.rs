@@ -5,6 +5,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::fixture::agent_project::{AgentProject, attempts};
+use crate::fixture::http::Request;
+use crate::server::Up;
 use crate::stage::until;
 
 /// Zero bytes in what an agent prints are shown as what they are not, and stop nobody.
@@ -29,6 +31,48 @@ fn zero_bytes_in_what_an_agent_says_stop_no_runner() {
     assert_eq!(attempts(&task, "exitCode"), [&json!(3)]);
     assert_eq!(shop.task(&after)["status"], "completed");
     assert!(!told.err.contains("lease lost"), "{told:?}");
+}
+
+/// "a task waits for a person by signal": what an agent asked before it failed can be answered, and is
+/// worked on again with the answer.
+#[test]
+fn what_an_agent_asked_before_it_failed_is_answered() {
+    let shop = AgentProject::new();
+    let id = shop.add("ask-fail", &[]);
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(
+        (&task["status"], &task["question"]),
+        (&json!("failed"), &json!("Which colour?")),
+        "{task}"
+    );
+    let answer = |words: &str| shop.lope(&["tasks", "answer", &id, words]);
+    let said = answer("it is blue").done();
+    assert_eq!(said.out, format!("task {id} is pending\n"));
+    shop.work();
+    assert_eq!(shop.task(&id)["status"], "completed");
+    let late = answer("no, red");
+    let told = format!("error: task {id}: it is completed\n");
+    assert_eq!((late.code, late.err), (3, told));
+}
+
+/// What an agent says about itself is added up, however much it is: no sum of it stops a runner or a page.
+#[test]
+fn more_tokens_and_dollars_than_there_are_stop_nobody() {
+    let shop = AgentProject::new();
+    let id = shop.add("boast", &[]);
+    for _ in 0..3 {
+        shop.work();
+        shop.lope(&["tasks", "reset", &id]).done();
+    }
+    let task = shop.task(&id);
+    assert_eq!(attempts(&task, "stopReason"), [&json!("exit"); 3], "{task}");
+    let up = Up::start(&shop.home, &["--http", "127.0.0.1:0"]);
+    for page in ["/agents".to_owned(), format!("/agents/tasks/{id}")] {
+        let shown = up.send(Request::get(&page));
+        assert_eq!(shown.status, 200, "{page}");
+        assert!(shown.text().contains("$9223372036854.78"), "{page}");
+    }
 }
 
 /// What the store refuses it will refuse again: the attempt has failed, counted and told once, and

@@ -423,7 +423,8 @@ impl AgentCall<'_> {
                 && attempt.session.as_deref() == Some(session)
         });
         let tokens: Vec<i64> = own.map(|attempt| attempt.tokens).collect();
-        (!tokens.is_empty()).then(|| (session, tokens.iter().sum()))
+        let used = tokens.iter().copied().fold(0, i64::saturating_add);
+        (!tokens.is_empty()).then_some((session, used))
     }
 }
 

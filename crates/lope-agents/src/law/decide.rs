@@ -122,12 +122,14 @@ pub fn decide(
         (Decision::Ask { question }, Pending | InProgress | Review) => {
             ask(&mut next, question, author);
         }
-        (Decision::Answer { answer: words }, Pending | InProgress | Review | Blocked)
-            if task.question.is_some() =>
+        (Decision::Answer { .. }, _) if task.question.is_none() => {
+            return Err(refused(task, "nothing was asked"));
+        }
+        (Decision::Answer { answer: words }, Pending | InProgress | Review | Blocked | Failed)
+            if task.status != Failed || task.answer.is_none() =>
         {
             answer(&mut next, words);
         }
-        (Decision::Answer { .. }, _) => return Err(refused(task, "nothing was asked")),
         (Decision::Done { result }, Pending | InProgress) => {
             done(&mut next, result.as_deref(), now);
         }
@@ -142,6 +144,7 @@ pub fn decide(
             | Decision::Reject { .. }
             | Decision::Skip { .. }
             | Decision::Ask { .. }
+            | Decision::Answer { .. }
             | Decision::Done { .. }
             | Decision::Fail { .. },
             status,
@@ -190,10 +193,11 @@ fn ask(task: &mut TaskRecord, question: &str, author: Author) {
     }
 }
 
+/// What waits for the answer goes on, and what failed before there was one.
 fn answer(task: &mut TaskRecord, words: &str) {
     task.answer = Some(words.to_owned());
     task.decided_by = None;
-    if task.status == TaskStatus::Blocked {
+    if matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed) {
         answered(task);
     }
 }

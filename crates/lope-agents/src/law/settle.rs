@@ -18,7 +18,8 @@
 //!
 //! A task that its agent split is `pending` again after `success`, until its parts are completed.
 //! A task whose agent asked something and got no answer waits for it, `blocked`, instead of going on;
-//! with the answer it is worked on again, or reviewed again if its reviewer asked.
+//! with the answer it is worked on again, or reviewed again if its reviewer asked. One that failed with
+//! its question open stays `failed` until then.
 
 use lope_model::{RunId, Timestamp};
 
@@ -181,8 +182,8 @@ fn wait_for_answer(task: &mut TaskRecord, end: &AttemptEnd) {
     let goes_on = match task.status {
         TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Review => true,
         TaskStatus::Completed => task.decided_by.is_none(),
-        // A reviewer that asked instead of giving a verdict.
-        TaskStatus::Blocked => end.role == AttemptRole::Review && end.reason == StopReason::Success,
+        // A reviewer that asked instead of giving a verdict, or that came to no end.
+        TaskStatus::Blocked => end.role == AttemptRole::Review && end.reason != StopReason::Budget,
         TaskStatus::Failed | TaskStatus::Skipped => false,
     };
     if is_asked && goes_on {
@@ -211,7 +212,7 @@ pub(super) fn wait_as(task: &mut TaskRecord, role: AttemptRole) {
     task.reason = Some(waits.to_owned());
 }
 
-/// Blocked no longer: its question was answered.
+/// Blocked or failed no longer: its question was answered.
 pub(super) fn answered(task: &mut TaskRecord) {
     let role = match task.reason.as_deref() {
         Some(REVIEW_WAITS) => AttemptRole::Review,
@@ -219,6 +220,7 @@ pub(super) fn answered(task: &mut TaskRecord) {
     };
     again(task, role);
     task.reason = None;
+    task.completed_at = None;
 }
 
 fn place(

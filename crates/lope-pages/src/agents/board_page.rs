@@ -124,7 +124,11 @@ fn sentence(parts: &BoardParts) -> Markup {
         .filter(|task| task.status == TaskStatus::Review && task.review == ReviewBy::Person)
         .count();
     let live = parts.runners.iter().filter(|it| is_live(it)).count();
-    let cost: i64 = parts.attempts.iter().map(|it| it.cost_micros).sum();
+    let cost: i64 = parts
+        .attempts
+        .iter()
+        .map(|it| it.cost_micros)
+        .fold(0, i64::saturating_add);
     html! {
         @if reviews + questions > 0 { strong { (reviews + questions) @if reviews + questions == 1 { " task needs you. " } @else { " tasks need you. " } } }
         (of(TaskStatus::InProgress)) " in progress, " (of(TaskStatus::Pending)) " pending, " (of(TaskStatus::Completed)) " completed. "
@@ -175,7 +179,10 @@ fn column(
 
 fn task_card(context: &ServerContext, parts: &BoardParts, task: &TaskRecord) -> Markup {
     let own = parts.attempts.iter().filter(|it| it.task_id == task.id);
-    let cost: i64 = own.clone().map(|it| it.cost_micros).sum();
+    let cost: i64 = own
+        .clone()
+        .map(|it| it.cost_micros)
+        .fold(0, i64::saturating_add);
     let last = own.max_by_key(|it| it.number);
     let project = parts
         .projects

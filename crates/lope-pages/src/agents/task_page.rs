@@ -117,7 +117,7 @@ fn actions(context: &ServerContext, detail: &TaskDetail) -> Markup {
     let can = |states: &[TaskStatus]| states.contains(&task.status);
     use TaskStatus::{Blocked, Completed, Failed, InProgress, Pending, Review};
     html! {
-        @if task.question.is_some() && task.answer.is_none() && can(&[Pending, InProgress, Review, Blocked]) {
+        @if task.question.is_some() && task.answer.is_none() && can(&[Pending, InProgress, Review, Blocked, Failed]) {
             form.card.answer method="post" action=(path("answer")) {
                 label.field { span { (task.question.as_deref().unwrap_or_default()) } input name="text" required placeholder="Your answer"; }
                 button.main { "Answer" }
@@ -174,8 +174,16 @@ fn log_card(context: &ServerContext, id: &str, shown: Option<&TaskAttemptRecord>
 }
 
 fn attempts(context: &ServerContext, detail: &TaskDetail) -> Markup {
-    let cost: i64 = detail.attempts.iter().map(|it| it.cost_micros).sum();
-    let tokens: i64 = detail.attempts.iter().map(|it| it.tokens).sum();
+    let cost: i64 = detail
+        .attempts
+        .iter()
+        .map(|it| it.cost_micros)
+        .fold(0, i64::saturating_add);
+    let tokens: i64 = detail
+        .attempts
+        .iter()
+        .map(|it| it.tokens)
+        .fold(0, i64::saturating_add);
     html! {
         div.title { strong { "Attempts" } span.grow {} @if cost > 0 { span { (dollars(cost)) } } @if tokens > 0 { span.dim { (tokens) " tokens" } } }
         @if detail.attempts.is_empty() { div.empty { "None yet." } } @else { table {
