@@ -35,16 +35,17 @@ use crate::records::{
 use crate::settings::HookSettings;
 
 pub use add::TaskDraft;
+pub(crate) use add::{AddedList, ListEnd, partly};
 pub use claims::{ClaimOutcome, HeldTask, LockLost};
 pub use declare::{TOKEN_VARIABLE, TaskToken};
 pub use hooks::{HookAgain, HooksToTell};
 pub use projects::RemovedProject;
 pub use rounds::{AttemptStart, NotBegun, StartedAttempt};
-pub use runners::{RunnerEntry, RunnerPlace};
+pub use runners::{RunnerEntry, RunnerPlace, WorkUnderWay};
 pub use tasks::{TaskDetail, TaskFilter};
 
 /// How often a change is tried again when others were faster.
-const TRIES_MAX: u32 = 50;
+pub(crate) const TRIES_MAX: u32 = 50;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(3);
 /// How many rows are deleted in one commit.
 const FORGET_TOGETHER: usize = 100;
@@ -79,6 +80,13 @@ pub enum BoardError {
     /// What was given cannot be.
     #[error("{0}")]
     Bad(String),
+    /// The beginning of a long list is there, the rest is not.
+    #[error("{added} of {of} tasks were added, then: {error}")]
+    Partly {
+        added: usize,
+        of: usize,
+        error: Box<BoardError>,
+    },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -317,13 +325,13 @@ pub(crate) fn bounded(text: &str) -> String {
 
 /// Begin again: at once the first time, for who was faster is done; then each time after a longer
 /// pause.
-async fn pause(tries: u32) {
+pub(crate) async fn pause(tries: u32) {
     if tries > 1 {
         tokio::time::sleep(TRY_AGAIN_AFTER * tries.min(10)).await;
     }
 }
 
 /// Somebody was always faster.
-fn contended<T>() -> BoardResult<T> {
+pub(crate) fn contended<T>() -> BoardResult<T> {
     Err(StoreError::unavailable("others kept changing the same rows of the board").into())
 }

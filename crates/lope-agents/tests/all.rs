@@ -11,6 +11,7 @@ mod board_bounds;
 mod clock_set_back;
 mod fixture;
 mod hooks;
+mod imports;
 mod law;
 mod lost_claims;
 mod task_lists;

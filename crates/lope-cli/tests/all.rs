@@ -11,6 +11,7 @@
 mod agent_clock_steps;
 mod agent_crash;
 mod agent_hooks;
+mod agent_imports;
 mod agent_outcomes;
 mod agent_rounds;
 mod agent_runners;

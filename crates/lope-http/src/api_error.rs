@@ -222,7 +222,7 @@ impl From<BoardError> for ApiError {
             BoardError::Store(error) => error.into(),
             BoardError::Missing { .. } => Self::missing(error.to_string()),
             BoardError::Ambiguous { .. } | BoardError::Bad(_) => Self::bad(error.to_string()),
-            BoardError::Refused(_) => Self::conflict(error.to_string()),
+            BoardError::Refused(_) | BoardError::Partly { .. } => Self::conflict(error.to_string()),
         }
     }
 }

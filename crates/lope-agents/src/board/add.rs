@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use lope_model::id::TaskId;
 use lope_model::{Timestamp, limit};
-use lope_store::board::BoardChange;
+use lope_store::board::{BoardChange, BoardConflict};
 
 use super::{AgentBoard, BoardError, BoardResult};
 use crate::law::waiting::dependencies_first;
-use crate::records::{BoardRecord, Budget, JsonText, ReviewBy, TaskRecord, TaskStatus};
+use crate::records::{
+    BoardRecord, Budget, JsonText, ProjectRecord, ReviewBy, TaskRecord, TaskStatus,
+};
 
 /// Longest title of a task, in bytes.
 const TITLE_MAX: usize = 1_000;
@@ -149,27 +151,60 @@ impl AgentBoard {
     /// Add the tasks of a list, however long. Nothing of one that is wrong is added; a long one comes
     /// in parts, those that others wait for first.
     pub async fn add_list(&self, tasks: &[TaskDraft]) -> BoardResult<Vec<TaskRecord>> {
+        let AddedList { added, end } = self.add_parts(tasks, None).await?;
+        match end {
+            ListEnd::Whole | ListEnd::ProjectChanged => Ok(added),
+            ListEnd::Failed(error) => Err(partly(added.len(), tasks.len(), error)),
+        }
+    }
+
+    /// Add tasks of a list to a project as it was read: whoever else adds a list to it, or changes it
+    /// otherwise, ends that, so that nobody adds what the other one does.
+    pub(crate) async fn add_list_over(
+        &self,
+        project: ProjectRecord,
+        tasks: &[TaskDraft],
+    ) -> BoardResult<AddedList> {
+        self.add_parts(tasks, Some(project)).await
+    }
+
+    async fn add_parts(
+        &self,
+        tasks: &[TaskDraft],
+        mut over: Option<ProjectRecord>,
+    ) -> BoardResult<AddedList> {
         tasks.iter().try_for_each(TaskDraft::validate)?;
         let now = self.now().await?;
-        let mut records: Vec<TaskRecord> = Vec::with_capacity(tasks.len());
-        for (place, task) in tasks.iter().enumerate() {
-            // Those added together are a millisecond apart, so that their age has their order.
-            let at = Timestamp::from_millis(now.millis() + place as i64);
-            let id = task.id.unwrap_or_else(fresh_task);
-            records.push(task.record(id, at));
-        }
+        let records = records(tasks, now);
         let order = self.order_of_new(&records).await?;
-        for part in order.chunks(limit::BOARD_CHANGES_MAX) {
-            let changes = part.iter().map(|place| records[*place].clone().inserted());
-            let changes: Vec<BoardChange> = changes.collect();
-            if let Err(conflict) = self.board.commit(changes).await? {
-                return Err(there_already(records[part[conflict.change]].id));
-            }
+        let before = usize::from(over.is_some());
+        let mut written = 0;
+        let mut end = ListEnd::Whole;
+        for part in order.chunks(limit::BOARD_CHANGES_MAX - before) {
+            let new = part.iter().map(|place| records[*place].clone().inserted());
+            let seen = over.as_mut().map(|project| seen_at(project, now));
+            let changes: Vec<BoardChange> = seen.into_iter().chain(new).collect();
+            end = match self.board.commit(changes).await {
+                Ok(Ok(())) => ListEnd::Whole,
+                Ok(Err(BoardConflict { change })) => match change.checked_sub(before) {
+                    Some(place) => ListEnd::Failed(there_already(records[part[place]].id)),
+                    None => ListEnd::ProjectChanged,
+                },
+                Err(error) => ListEnd::Failed(error.into()),
+            };
+            let ListEnd::Whole = end else { break };
+            written += part.len();
         }
-        for task in &mut records {
-            task.revision = 1;
-        }
-        Ok(records)
+        let mut places = order[..written].to_vec();
+        places.sort_unstable();
+        let added = places.into_iter().map(|place| TaskRecord {
+            revision: 1,
+            ..records[place].clone()
+        });
+        Ok(AddedList {
+            added: added.collect(),
+            end,
+        })
     }
 
     /// In which order new tasks are written. Each has an id of its own, every dependency is there,
@@ -179,7 +214,8 @@ impl AgentBoard {
         if let Some(twice) = added.iter().find(|task| !own.insert(task.id)) {
             return Err(there_already(twice.id));
         }
-        if added.len() > limit::BOARD_CHANGES_MAX {
+        // Those that one commit may not hold.
+        if added.len() >= limit::BOARD_CHANGES_MAX {
             let ids: Vec<TaskId> = own.iter().copied().collect();
             if let Some(there) = self.tasks_of(&ids).await?.first() {
                 return Err(there_already(there.id));
@@ -198,6 +234,48 @@ impl AgentBoard {
         dependencies_first(added)
             .map_err(|id| BoardError::Bad(format!("task {id} waits for itself")))
     }
+}
+
+/// What was added of a list, in its order.
+pub(crate) struct AddedList {
+    pub(crate) added: Vec<TaskRecord>,
+    pub(crate) end: ListEnd,
+}
+
+/// Why no more of a list was added.
+pub(crate) enum ListEnd {
+    Whole,
+    ProjectChanged,
+    Failed(BoardError),
+}
+
+/// Why a list was not added whole.
+pub(crate) fn partly(added: usize, of: usize, error: BoardError) -> BoardError {
+    if added == 0 {
+        return error;
+    }
+    BoardError::Partly {
+        added,
+        of,
+        error: Box::new(error),
+    }
+}
+
+/// Tasks as they are added together: a millisecond apart, so that their age has their order.
+fn records(tasks: &[TaskDraft], now: Timestamp) -> Vec<TaskRecord> {
+    let all = tasks.iter().enumerate().map(|(place, task)| {
+        let at = Timestamp::from_millis(now.millis() + place as i64);
+        task.record(task.id.unwrap_or_else(fresh_task), at)
+    });
+    all.collect()
+}
+
+/// A project to which something is added, over the one that was read or written last.
+fn seen_at(project: &mut ProjectRecord, now: Timestamp) -> BoardChange {
+    project.last_seen_at = now;
+    let change = project.clone().updated();
+    project.revision += 1;
+    change
 }
 
 fn there_already(id: TaskId) -> BoardError {

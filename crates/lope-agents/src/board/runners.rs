@@ -1,12 +1,13 @@
 //! Runners on the board: one in each place of a project, with a heartbeat, asked to stop, ended.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lope_model::id::TaskId;
 use lope_model::{Moment, RunnerId, Timestamp};
 use lope_store::board::{BoardSelect, RUNNERS, TASK_LOCKS};
 
-use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause};
+use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause, taken};
 use crate::law::BoardView;
 use crate::law::lock::{is_doubtful, is_stale};
 use crate::records::{AgentRunnerRecord, BoardRecord, RunnerStatus, StopLevel, TaskLockRecord};
@@ -34,6 +35,15 @@ pub enum RunnerPlace {
     Taken(Box<AgentRunnerRecord>),
     /// These work on the project, and there is no place for another; or in the same section.
     Full(Vec<RunnerId>),
+}
+
+/// Who is at work, and on what: what they write to is not old.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WorkUnderWay {
+    /// Runners that have not ended.
+    pub runners: BTreeSet<RunnerId>,
+    /// Tasks that are held.
+    pub tasks: BTreeSet<TaskId>,
 }
 
 /// The place of a new runner beside those that live, or who is in its way.
@@ -120,6 +130,20 @@ impl AgentBoard {
         let mut runners: Vec<AgentRunnerRecord> = self.rows(BoardSelect::all(RUNNERS)).await?;
         runners.sort_by_key(|runner| (runner.started_at, runner.id));
         Ok(runners)
+    }
+
+    /// Who is at work, and on what.
+    pub async fn work_under_way(&self) -> BoardResult<WorkUnderWay> {
+        let live = [RunnerStatus::Idle, RunnerStatus::Running].map(RunnerStatus::as_str);
+        let live = BoardSelect::all(RUNNERS).among("status", live);
+        let selects = vec![live, BoardSelect::all(TASK_LOCKS)];
+        let mut read = self.board.read(selects).await?;
+        let runners: Vec<AgentRunnerRecord> = taken(&mut read, 0)?;
+        let locks: Vec<TaskLockRecord> = taken(&mut read, 1)?;
+        Ok(WorkUnderWay {
+            runners: runners.iter().map(|runner| runner.id).collect(),
+            tasks: locks.iter().map(|lock| lock.task_id).collect(),
+        })
     }
 
     /// The runner of an id, or of its beginning.

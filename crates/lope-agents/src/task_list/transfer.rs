@@ -1,9 +1,14 @@
 //! Lists into a board and out of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lope_model::limit;
 
 use super::ListedTask;
-use crate::board::{AgentBoard, BoardResult, TaskDraft, TaskFilter};
+use crate::board::{
+    AddedList, AgentBoard, BoardError, BoardResult, ListEnd, TRIES_MAX, TaskDraft, TaskFilter,
+    contended, partly, pause,
+};
 use crate::records::{ReviewBy, TaskRecord};
 
 /// What became of a list.
@@ -25,19 +30,38 @@ pub struct MissingTasks {
 
 /// Add what a list has to a project; `review` is for tasks that name no reviewer. What is there
 /// already, by id or by section and title, is left as it is: a list may be read again when it has
-/// grown.
+/// grown, when only a part of it was added, and by two at once.
 pub async fn import(
     board: &AgentBoard,
     project: &str,
     listed: &[ListedTask],
     review: ReviewBy,
 ) -> BoardResult<ImportedTasks> {
-    let MissingTasks { drafts, skipped } = missing(board, project, listed, review).await?;
-    let added = board.add_list(&drafts).await?;
-    Ok(ImportedTasks { added, skipped })
+    let mut all: Vec<TaskRecord> = Vec::new();
+    for tries in 1..=TRIES_MAX {
+        // Read first: what somebody adds after that is found by the look, or changes the project.
+        let over = board.project(project).await?;
+        let missing = missing(board, project, listed, review).await?;
+        let of = all.len() + missing.drafts.len();
+        let AddedList { added, end } = board.add_list_over(over, &missing.drafts).await?;
+        all.extend(added);
+        match end {
+            ListEnd::Whole => {
+                let skipped = listed.len() - all.len();
+                return Ok(ImportedTasks {
+                    added: all,
+                    skipped,
+                });
+            }
+            ListEnd::ProjectChanged => pause(tries).await,
+            ListEnd::Failed(error) => return Err(partly(all.len(), of, error)),
+        }
+    }
+    contended().map_err(|error| partly(all.len(), listed.len(), error))
 }
 
-/// What a list has that a project lacks.
+/// What a list has that a project lacks. Of tasks of the same section and title there are as many as
+/// the list has.
 pub async fn missing(
     board: &AgentBoard,
     project: &str,
@@ -46,16 +70,35 @@ pub async fn missing(
 ) -> BoardResult<MissingTasks> {
     let known = tasks(board, project).await?;
     let ids: BTreeSet<_> = known.iter().map(|task| task.id).collect();
-    let titles: BTreeSet<_> = known
-        .iter()
-        .map(|task| (&task.section_id, &task.title))
-        .collect();
-    let is_new = |task: &&ListedTask| match task.id {
-        Some(id) => !ids.contains(&id),
-        None => !titles.contains(&(&task.section, &task.title)),
-    };
-    let fresh = listed.iter().filter(is_new);
-    let drafts: Vec<_> = fresh.map(|task| task.to_new(project, review)).collect();
+    let named: BTreeSet<_> = listed.iter().filter_map(|task| task.id).collect();
+    let mut titles: BTreeMap<_, usize> = BTreeMap::new();
+    for task in known.iter().filter(|task| !named.contains(&task.id)) {
+        *titles.entry((&task.section_id, &task.title)).or_default() += 1;
+    }
+    let mut drafts = Vec::new();
+    for task in listed {
+        let is_there = match task.id {
+            Some(id) => ids.contains(&id),
+            None => match titles.get_mut(&(&task.section, &task.title)) {
+                Some(left) if *left > 0 => {
+                    *left -= 1;
+                    true
+                }
+                Some(_) | None => false,
+            },
+        };
+        if !is_there {
+            drafts.push(task.to_new(project, review));
+        }
+    }
+    // Of more than that nobody could tell what is there.
+    if known.len() + drafts.len() > limit::BOARD_ROWS_MAX {
+        let message = format!(
+            "lists make projects of at most {} tasks",
+            limit::BOARD_ROWS_MAX
+        );
+        return Err(BoardError::Refused(message));
+    }
     let skipped = listed.len() - drafts.len();
     Ok(MissingTasks { drafts, skipped })
 }

@@ -1,0 +1,77 @@
+//! Lists that are imported by processes: killed in the middle, and two at once.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::fixture::agent_project::AgentProject;
+use crate::stage::{said, until};
+
+const COUNT: usize = 3_500;
+
+/// A project, and a list for it.
+fn with_list() -> (AgentProject, String) {
+    let shop = AgentProject::new();
+    let lines = (0..COUNT).map(|number| format!("- [ ] task {number}\n"));
+    let list = shop.home.file("list.md", &lines.collect::<String>());
+    (shop, list)
+}
+
+fn words(list: &str) -> [&str; 5] {
+    ["tasks", "import", list, "--project", "shop"]
+}
+
+/// How many tasks there are, and how many titles they have.
+fn counted(shop: &AgentProject) -> (usize, usize) {
+    let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
+    let count = |column: &'static str| {
+        let query = format!("SELECT count({column}) FROM tasks");
+        let count: u32 = db.query_row(&query, [], |row| row.get(0)).unwrap();
+        count as usize
+    };
+    (count("*"), count("DISTINCT title"))
+}
+
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+/// A list that is too long for one commit comes in parts: whoever is killed in the middle leaves some of
+/// them, and the same list again adds the rest.
+#[test]
+fn an_import_that_is_killed_is_gone_on_with_by_the_next() {
+    let (shop, list) = with_list();
+    let mut command = shop.command(&words(&list));
+    let mut import = command.stdout(Stdio::null()).spawn().unwrap();
+    until("a part of it", || counted(&shop).0 > 0);
+    import.kill().unwrap();
+    import.wait().unwrap();
+    let (there, titles) = counted(&shop);
+    assert_eq!(there, titles);
+    let imported = shop.json(&words(&list));
+    let added = imported["added"].as_array().unwrap().len();
+    assert_eq!(
+        (added, number(&imported["skipped"])),
+        (COUNT - there, there)
+    );
+    assert_eq!(counted(&shop), (COUNT, COUNT));
+}
+
+/// Two that import the same list at once add it once.
+#[test]
+fn two_imports_at_once_add_nothing_twice() {
+    let (shop, list) = with_list();
+    let import = || {
+        let mut command = shop.command(&words(&list));
+        said(command.arg("--json")).done().json()
+    };
+    let both: Vec<Value> = std::thread::scope(|scope| {
+        let begun = [(); 2].map(|()| scope.spawn(import));
+        begun.map(|it| it.join().unwrap()).into()
+    });
+    assert_eq!(counted(&shop), (COUNT, COUNT));
+    let added = both.iter().map(|it| it["added"].as_array().unwrap().len());
+    assert_eq!(added.sum::<usize>(), COUNT);
+    let skipped = both.iter().map(|it| number(&it["skipped"]));
+    assert_eq!(skipped.sum::<usize>(), COUNT);
+}
