@@ -100,6 +100,8 @@ pub async fn attend(
         stop_grace,
     } = launch;
     let program = command.program.to_string_lossy().into_owned();
+    let folder = command.folder.as_ref();
+    let place = folder.map_or_else(String::new, |folder| format!(" in {}", folder.display()));
     let output = Mutex::new(AgentOutput::new(reader, masks, log));
     let started = tokio::select! {
         started = trees.start_work(&work, command, || right) => started,
@@ -111,7 +113,7 @@ pub async fn attend(
             return unstarted(begun, StopReason::LostLock, None);
         }
         Err(error) => {
-            let message = format!("'{program}' cannot be started: {error}");
+            let message = format!("'{program}' cannot be started{place}: {error}");
             return unstarted(begun, StopReason::Startup, Some(message));
         }
     };

@@ -20,6 +20,13 @@ const BRANCHES: &str = "refs/heads/lope/";
 #[error("{0}")]
 pub struct GitError(String);
 
+impl GitError {
+    /// What git was not even asked for.
+    pub fn told(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
 type GitResult<T> = Result<T, GitError>;
 
 /// What becomes of a worktree that is no longer needed.
@@ -66,12 +73,31 @@ impl Worktrees {
         let path = folder.join(&name);
         let shown = path.display().to_string();
         let branch = branch_of(&name);
-        git(
-            top,
-            &["worktree", "add", "--quiet", "-b", &branch, &shown, &base],
-        )
-        .await?;
-        Ok(path.join(prefix))
+        let add = ["worktree", "add", "--quiet", "-b", &branch, &shown, &base];
+        if let Err(error) = git(top, &add).await {
+            discard(top, &shown, &branch).await;
+            return Err(error);
+        }
+        Ok(path.join(prefix).components().collect())
+    }
+
+    /// The worktrees of a task that are there, whether an attempt knows of them or not.
+    pub fn made(&self, task: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.folder.join(task));
+        let paths = entries.into_iter().flatten().flatten();
+        let paths = paths.map(|entry| entry.path());
+        paths.filter(|path| path.is_dir()).collect()
+    }
+}
+
+/// Take away what is left of a worktree that could not be made whole, because a hook of the repository
+/// failed or the disk is full. Nobody has worked in it; its branch goes only if it holds nothing.
+async fn discard(top: &Path, worktree: &str, branch: &str) {
+    // What was not made is not there.
+    let _ = git(top, &["worktree", "remove", "--force", worktree]).await;
+    let _ = git(top, &["branch", "-q", "-d", branch]).await;
+    if let Some(folder) = Path::new(worktree).parent() {
+        let _ = std::fs::remove_dir(folder);
     }
 }
 
@@ -294,6 +320,34 @@ mod tests {
             is_kept(remove(&project, &project).await),
             "never the project"
         );
+    }
+
+    /// A worktree that could not be made is tried again and again: none of them stays.
+    #[tokio::test]
+    async fn what_is_left_of_a_worktree_that_cannot_be_made_goes() {
+        let repository = Repository::new().await;
+        let project = repository.project();
+        let hook = project.join(".git/hooks/post-checkout");
+        // Another process writes it: what somebody has open for writing cannot be started.
+        let write = "mkdir -p .git/hooks; printf '#!/bin/sh\\n>made; echo no >&2; exit 1\\n' >.git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", write]).current_dir(&project);
+        assert!(shell.status().await.unwrap().success());
+        let worktrees = repository.worktrees();
+        for _ in 0..2 {
+            let made = worktrees.make(&project, task(), 1).await;
+            assert_eq!(made, Err(GitError("git worktree: no".to_owned())));
+            let list = text(&project, &["worktree", "list", "--porcelain"]).await;
+            let list = list.unwrap();
+            let trees = list.lines().filter(|line| line.starts_with("worktree "));
+            assert_eq!(trees.count(), 1, "{list}");
+            let branches = ["for-each-ref", "--format=%(refname)", BRANCHES];
+            assert_eq!(text(&project, &branches).await, Ok(String::new()));
+            assert_eq!(worktrees.made(&task().to_string()), [] as [PathBuf; 0]);
+        }
+        std::fs::remove_file(hook).unwrap();
+        let made = worktrees.make(&project, task(), 1).await.unwrap();
+        assert_eq!(worktrees.made(&task().to_string()), [made]);
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fixture::agent_project::AgentProject;
+use crate::fixture::agent_project::{AgentProject, attempts};
 use crate::fixture::http::Request;
 use crate::server::Up;
 use crate::stage::until;
@@ -101,6 +101,89 @@ fn an_attempt_that_failed_is_followed_by_one_with_a_fresh_worktree() {
     );
     let none = shop.lope(&["tasks", "diff", &id]);
     assert_eq!((none.code, none.err.contains("worktree")), (1, true));
+}
+
+/// "never deleted while dirty or unpushed", and not kept without need: one whose maker died before its
+/// attempt began is known to nobody, and goes when the next runner comes if nothing is in it.
+#[test]
+fn a_worktree_of_which_no_attempt_knows_goes_unless_it_holds_something() {
+    let shop = repository();
+    let id = shop.add("fail", &[]);
+    let folder = shop.home.path().canonicalize().unwrap();
+    let folder = folder.join(".lope/worktrees").join(&id);
+    let make = |name: &str| {
+        let path = folder.join(name);
+        let shown = path.display().to_string();
+        let branch = format!("lope/{id}/{name}");
+        git(
+            &shop.project,
+            &["worktree", "add", "-q", "-b", &branch, &shown],
+        );
+        path
+    };
+    let [clean, dirty] = ["1", "1-1"].map(make);
+    std::fs::write(dirty.join("work.txt"), "work").unwrap();
+    let said = shop.work();
+    let gone = format!("worktree {} is gone\n", clean.display());
+    let stays = format!(
+        "worktree {} stays: it has changes that are not committed\n",
+        dirty.display()
+    );
+    assert!(
+        said.err.contains(&gone) && said.err.contains(&stays),
+        "{said:?}"
+    );
+    assert_eq!(worktree(&shop.task(&id), 0), clean, "its name is free");
+    assert!(dirty.join("work.txt").is_file());
+}
+
+/// "A reviewer looks at the worktree of the work": if somebody took it away, nothing else is reviewed in
+/// its place.
+#[test]
+fn work_whose_worktree_is_gone_is_not_reviewed() {
+    let shop = repository();
+    let id = shop.add("wonder", &["--review", "agent"]);
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "blocked", "{task}");
+    let path = worktree(&task, 0);
+    std::fs::remove_dir_all(&path).unwrap();
+    shop.lope(&["tasks", "answer", &id, "it is blue"]).done();
+    shop.work();
+    let task = shop.task(&id);
+    let reason = format!(
+        "startup: the worktree {} of the work is gone",
+        path.display()
+    );
+    assert_eq!(
+        (&task["status"], &task["reason"]),
+        (&json!("review"), &json!(reason))
+    );
+    shop.lope(&["tasks", "reset", &id]).done();
+    shop.work();
+    assert_eq!(shop.task(&id)["status"], "completed");
+}
+
+/// What was worked on in the project itself, before there were worktrees, is reviewed there.
+#[test]
+fn work_in_the_project_is_reviewed_in_the_project() {
+    let shop = AgentProject::new();
+    git(&shop.project, &["init", "-q", "-b", "main"]);
+    git(
+        &shop.project,
+        &["commit", "-q", "--allow-empty", "-m", "begin"],
+    );
+    let id = shop.add("wonder", &["--review", "agent"]);
+    shop.work();
+    let config = shop.home.path().join(".lope/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}  worktrees: true\n")).unwrap();
+    shop.lope(&["tasks", "answer", &id, "it is blue"]).done();
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "completed", "{task}");
+    let places = attempts(&task, "worktree");
+    assert!(places.iter().all(|place| place.is_null()), "{task}");
 }
 
 /// A worktree is "never deleted while dirty or unpushed", and neither is its branch: when the same task

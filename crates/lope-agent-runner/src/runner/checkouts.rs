@@ -2,7 +2,7 @@
 //! whose work they go on with. What nobody needs any more and holds nothing goes.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lope_agents::board::TaskDetail;
 use lope_agents::records::{AttemptRole, StopReason, TaskStatus};
@@ -25,8 +25,14 @@ impl TaskRunner {
         if !self.equipment.settings.worktrees {
             return Ok(None);
         }
-        if let Some(before) = gone_on_with(detail, role, agent) {
-            return Ok(Some(before));
+        match workplace(detail, role, agent) {
+            Workplace::Project => return Ok(None),
+            Workplace::Before(path) => return Ok(Some(path)),
+            Workplace::Gone(path) => {
+                let message = format!("the worktree {path} of the work is gone");
+                return Err(GitError::told(message));
+            }
+            Workplace::Fresh => {}
         }
         let project = Path::new(&detail.task.project_path);
         let number = detail.attempts.last().map_or(1, |last| last.number + 1);
@@ -51,6 +57,8 @@ impl TaskRunner {
         if !self.equipment.settings.worktrees {
             return;
         }
+        // Before the board is asked: whoever holds the task after that makes others.
+        let made = self.worktrees.made(task);
         let Ok(detail) = self.board.task_detail(task).await else {
             return;
         };
@@ -58,32 +66,60 @@ impl TaskRunner {
             return;
         }
         let project = Path::new(&detail.task.project_path);
-        for path in spent(&detail) {
-            match remove(Path::new(path), project).await {
-                Ok(Removal::Removed) => self.log.line(&format!("worktree {path} is gone")),
-                Ok(Removal::Kept(why)) => self.log.line(&format!("worktree {path} stays: {why}")),
-                Err(error) => self.log.line(&format!("worktree {path} stays: {error}")),
+        let known = spent(&detail).into_iter().map(PathBuf::from);
+        let unknown = made.into_iter().filter(|path| is_unknown(path, &detail));
+        for path in known.chain(unknown) {
+            let shown = path.display();
+            match remove(&path, project).await {
+                Ok(Removal::Removed) => self.log.line(&format!("worktree {shown} is gone")),
+                Ok(Removal::Kept(why)) => self.log.line(&format!("worktree {shown} stays: {why}")),
+                Err(error) => self.log.line(&format!("worktree {shown} stays: {error}")),
             }
         }
     }
 }
 
+/// Where an attempt works.
+enum Workplace {
+    Fresh,
+    /// The project itself, where the work was before.
+    Project,
+    /// The worktree of the attempt before.
+    Before(String),
+    /// Nowhere: what is to be reviewed is gone.
+    Gone(String),
+}
+
 /// A review looks at what the work left; work that was rejected, asked something or goes on in its
 /// tool's session goes on where it was.
-fn gone_on_with(detail: &TaskDetail, role: AttemptRole, agent: &str) -> Option<String> {
+fn workplace(detail: &TaskDetail, role: AttemptRole, agent: &str) -> Workplace {
     let mut work = detail
         .attempts
         .iter()
         .rev()
         .filter(|attempt| attempt.role == AttemptRole::Work);
-    let last = work.next()?;
+    let Some(last) = work.next() else {
+        return Workplace::Fresh;
+    };
     let is_same_session =
         last.agent == agent && last.session.is_some() && last.session == detail.task.session;
     let goes_on = role == AttemptRole::Review
         || last.stop_reason == Some(StopReason::Success)
         || is_same_session;
-    let path = last.worktree.clone().filter(|_| goes_on)?;
-    Path::new(&path).is_dir().then_some(path)
+    match &last.worktree {
+        _ if !goes_on => Workplace::Fresh,
+        None => Workplace::Project,
+        Some(path) if Path::new(path).is_dir() => Workplace::Before(path.clone()),
+        Some(path) if role == AttemptRole::Review => Workplace::Gone(path.clone()),
+        Some(_) => Workplace::Fresh,
+    }
+}
+
+/// Does no attempt know of a worktree? Whoever made it died before it began one.
+fn is_unknown(made: &Path, detail: &TaskDetail) -> bool {
+    let known = detail.attempts.iter();
+    let mut known = known.filter_map(|attempt| attempt.worktree.as_deref());
+    !known.any(|path| Path::new(path).starts_with(made))
 }
 
 /// Worktrees that no attempt will go on with, and that are there.
