@@ -68,6 +68,9 @@ async fn add(typed: &str, name: Option<&str>, context: &AgentsContext) -> Comman
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err(CommandError::usage("a project needs a name"));
     }
+    if typed.is_empty() {
+        return Err(CommandError::usage("a project needs a folder").hint("'.' is this one"));
+    }
     let path = context.absolute(typed);
     if !path.is_dir() {
         return Err(CommandError::usage(format!(

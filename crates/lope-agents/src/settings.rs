@@ -84,7 +84,7 @@ struct HookDocument {
     command: Vec<String>,
     #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_time_if_any")]
     timeout: Option<Span>,
     #[serde(default)]
     retries: Option<u32>,
@@ -104,11 +104,18 @@ impl TryFrom<HookDocument> for HookSettings {
             (true, Some(url)) => HookTarget::Url(url),
             _ => return Err("a hook has a 'command' or a 'url'".to_owned()),
         };
+        target.validate()?;
+        let retries = written.retries.unwrap_or(HOOK_RETRIES);
+        if retries > HOOK_RETRIES_MAX {
+            return Err(format!(
+                "a hook is tried again at most {HOOK_RETRIES_MAX} times"
+            ));
+        }
         Ok(Self {
             on,
             target,
             timeout: written.timeout.unwrap_or(HOOK_TIMEOUT),
-            retries: written.retries.unwrap_or(HOOK_RETRIES).min(10),
+            retries,
         })
     }
 }
@@ -124,6 +131,26 @@ impl HookSettings {
     }
 }
 
+impl HookTarget {
+    fn validate(&self) -> Result<(), String> {
+        match self {
+            Self::Command(argv) if argv.first().is_none_or(String::is_empty) => {
+                Err("a command needs a program".to_owned())
+            }
+            Self::Url(url) if !is_web(url) => {
+                Err("a url begins with 'http://' or 'https://'".to_owned())
+            }
+            Self::Command(_) | Self::Url(_) => Ok(()),
+        }
+    }
+}
+
+fn is_web(url: &str) -> bool {
+    let rest = ["http://", "https://"].iter();
+    let mut rest = rest.filter_map(|scheme| url.strip_prefix(scheme));
+    rest.any(|rest| !rest.is_empty())
+}
+
 impl std::fmt::Display for HookTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -136,6 +163,7 @@ impl std::fmt::Display for HookTarget {
 /// How long a hook may take.
 const HOOK_TIMEOUT: Span = Span::from_secs(30);
 const HOOK_RETRIES: u32 = 3;
+const HOOK_RETRIES_MAX: u32 = 10;
 
 /// What `runners.wakeup:` may hold.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -172,9 +200,9 @@ pub struct AgentSettings {
     /// Variables that it inherits besides the usual ones.
     #[serde(default)]
     pub env: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_time_if_any")]
     pub timeout: Option<Span>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_time_if_any")]
     pub silence: Option<Span>,
 }
 
@@ -306,10 +334,20 @@ impl AgentSettings {
     }
 }
 
+const NO_TIME: &str = "it must be longer than nothing";
+
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     let span = Span::deserialize(deserializer)?;
     if span == Span::ZERO {
-        return Err(serde::de::Error::custom("it must be longer than nothing"));
+        return Err(serde::de::Error::custom(NO_TIME));
+    }
+    Ok(span)
+}
+
+fn some_time_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    let span = Option::<Span>::deserialize(deserializer)?;
+    if span == Some(Span::ZERO) {
+        return Err(serde::de::Error::custom(NO_TIME));
     }
     Ok(span)
 }

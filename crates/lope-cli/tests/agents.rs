@@ -71,6 +71,9 @@ fn a_project_is_registered_listed_switched_and_forgotten() {
     let shop = Shop::new();
     let again = shop.json(&["projects", "add", "./shop/../shop", "--name", "Shop"]);
     assert_eq!(again["path"], shop.path.as_str());
+    let empty = shop.lope(&["projects", "add", ""]);
+    let told = "error: a project needs a folder\n  hint: '.' is this one\n";
+    assert_eq!((empty.code, empty.err.as_str()), (2, told));
     let list = shop.json(&["projects", "list"]);
     assert_eq!(list.as_array().unwrap().len(), 1);
     assert_eq!(
@@ -510,6 +513,36 @@ fn settings_of_agents_are_read_in_both_spellings_and_named_with_their_line() {
             "agents:\n  default: { command: [x], prompt: telepathy }\n",
             "line 2",
             "telepathy",
+        ),
+        (
+            "agents:\n  default: { command: [x], timeout: 0s }\n",
+            "line 2",
+            "it must be longer than nothing",
+        ),
+        (
+            "agents:\n  default: { command: [x], silence: 0s }\n",
+            "line 2",
+            "it must be longer than nothing",
+        ),
+        (
+            "runners:\n  hooks: [{ on: [failed], command: [x], timeout: 0s }]\n",
+            "line 2",
+            "it must be longer than nothing",
+        ),
+        (
+            "runners:\n  hooks: [{ on: [failed], command: [x], retries: 11 }]\n",
+            "line 2",
+            "a hook is tried again at most 10 times",
+        ),
+        (
+            "runners:\n  hooks: [{ on: [failed], command: [''] }]\n",
+            "line 2",
+            "a command needs a program",
+        ),
+        (
+            "runners:\n  hooks: [{ on: [failed], url: 'chat.example/hook' }]\n",
+            "line 2",
+            "a url begins with 'http://' or 'https://'",
         ),
     ];
     for (text, place, word) in rows {
