@@ -51,6 +51,16 @@ pub struct HookTeller {
     unheard: Arc<Mutex<BTreeSet<HookKey>>>,
 }
 
+/// When whoever tells hooks ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TellingEnd {
+    /// Not yet: there may be more.
+    Open,
+    /// When all is told, or after a while.
+    Told,
+    Now,
+}
+
 /// What is told which hook.
 type HookKey = (TaskId, i64, String);
 type ToldHook = (HookKey, Result<(), BoardError>);
@@ -130,7 +140,8 @@ impl HookTeller {
 
     /// Begin to tell what is due; how long until more is. One hook waits for no other.
     async fn begin_due(&self, telling: &mut HookCalls) -> Result<Option<Duration>, BoardError> {
-        let found = self.board.hooks_to_tell().await?;
+        let is_begun = |call: &TaskHookRecord| telling.begun.contains(&key_of(call));
+        let found = self.board.hooks_to_tell(is_begun).await?;
         for call in found.due {
             let key = key_of(&call);
             if telling.begins(&key) {
@@ -142,8 +153,9 @@ impl HookTeller {
         Ok(found.next.map(lope_model::Span::to_duration))
     }
 
-    /// Tell what is due, again and again, until the work has ended and all is told, or a while after.
-    pub(crate) async fn tell_until(&self, mut ended: watch::Receiver<bool>) {
+    /// Tell what is due, again and again, until the work has ended and all is told, or a while after;
+    /// or until nobody waits any longer: then what is being told is stopped.
+    pub(crate) async fn tell_until(&self, mut ended: watch::Receiver<TellingEnd>) {
         if self.board.hooks().is_empty() {
             return;
         }
@@ -154,7 +166,11 @@ impl HookTeller {
         loop {
             changes.take();
             // What was written before the end is seen after it.
-            let is_over = *ended.borrow();
+            let is_over = match *ended.borrow() {
+                TellingEnd::Open => false,
+                TellingEnd::Told => true,
+                TellingEnd::Now => break,
+            };
             let next = self.begin_due(&mut telling).await.unwrap_or_else(|error| {
                 failed(error);
                 Some(AFTER_ERROR)
@@ -179,14 +195,15 @@ impl HookTeller {
                 }
                 () = tokio::time::sleep(next.unwrap_or(POLL).min(POLL)) => {}
                 // One that is dropped has ended.
-                gone = ended.changed(), if patience.is_none() => if gone.is_err() { return },
+                gone = ended.changed() => if gone.is_err() { return },
             }
         }
+        telling.calls.shutdown().await;
     }
 
     /// The same without an end.
     pub async fn tell_always(&self) -> Infallible {
-        let (_never, ended) = watch::channel(false);
+        let (_never, ended) = watch::channel(TellingEnd::Open);
         self.tell_until(ended).await;
         std::future::pending().await
     }

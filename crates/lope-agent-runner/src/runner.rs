@@ -31,8 +31,8 @@ pub(crate) use self::attempt::zone_of;
 use self::round::RoundWritten;
 pub use self::round::TASK_QUEUE;
 pub use self::round_engine::{ROUND_ENGINE, RoundEngine};
-use crate::hooks::{HookReport, HookTeller};
-use crate::runner_log::RunnerLog;
+use crate::hooks::{HookReport, HookTeller, TellingEnd};
+use crate::runner_log::{RunnerLog, is_log_of};
 use crate::task_logs::{TaskLogs, remove_older};
 use crate::worktree::Worktrees;
 
@@ -45,6 +45,12 @@ const UNWRITTEN_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Most runners that one runner forgets.
 const FORGOTTEN_MAX: usize = 200;
+
+/// What a runner says whose place or task somebody else has.
+const LEASE_LOST: &str = "lease lost";
+
+/// How long what is to be told to hooks of another configuration stays at least.
+const HOOKS_KEPT_MIN: Span = Span::from_secs(24 * 60 * 60);
 
 /// What a runner is to do.
 #[derive(Clone, PartialEq, Debug)]
@@ -200,55 +206,88 @@ impl TaskRunner {
             "runner {} works on {}",
             self.spec.id, self.spec.project
         ));
-        self.remove_old_logs();
+        self.remove_old_logs().await;
         self.forget_old_runners().await;
         self.remove_old_worktrees().await;
         self.end_left_runs().await;
-        let (ending, ended) = watch::channel(false);
-        let work = async {
-            let worked = self.work_through(&mut stops).await;
-            self.end_left_runs().await;
-            ending.send_replace(true);
-            worked
+        let (ending, ended) = watch::channel(TellingEnd::Open);
+        let mut telling = Box::pin(self.hooks.tell_until(ended));
+        let mut is_told = false;
+        let worked = {
+            let mut work = Box::pin(self.work_through(&mut stops));
+            loop {
+                tokio::select! {
+                    worked = &mut work => break worked,
+                    () = &mut telling, if !is_told => is_told = true,
+                }
+            }
         };
-        let (worked, ()) = tokio::join!(work, self.hooks.tell_until(ended));
-        let (end, status, error) = match worked {
-            Ok(()) => (RunnerEnd::Completed, RunnerStatus::Completed, None),
-            Err(RunnerStop::LeaseLost) => (
-                RunnerEnd::LeaseLost,
-                RunnerStatus::Failed,
-                Some("lease lost".to_owned()),
-            ),
-            Err(RunnerStop::Failed(message)) => (
-                RunnerEnd::Failed(message.clone()),
-                RunnerStatus::Failed,
-                Some(message),
-            ),
-        };
-        let ended = self
-            .board
-            .end_runner(self.spec.id, status, error.as_deref());
-        if let Err(error) = ended.await {
+        self.end_left_runs().await;
+        // Its place is free from here on: tasks do not wait for hooks.
+        let end = self.leave(worked).await;
+        ending.send_replace(TellingEnd::Told);
+        let asked = async {
+            cancelled(&mut stops).await;
             self.log
-                .line(&format!("its end cannot be written: {error}"));
+                .line("asked to stop: what hooks have not heard is told by others");
+            ending.send_replace(TellingEnd::Now);
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = &mut telling, if !is_told => {}
+            () = asked, if !is_told => {}
+            else => {}
         }
-        self.log.line(error.as_deref().unwrap_or("ended"));
+        match &end {
+            RunnerEnd::Completed => self.log.line("ended"),
+            RunnerEnd::LeaseLost => self.log.line(LEASE_LOST),
+            RunnerEnd::Failed(message) => self.log.line(message),
+        }
         end
     }
 
-    fn remove_old_logs(&self) {
+    /// Give the place on the board back.
+    async fn leave(&self, worked: Result<(), RunnerStop>) -> RunnerEnd {
+        let end = match worked {
+            Ok(()) => RunnerEnd::Completed,
+            Err(RunnerStop::LeaseLost) => RunnerEnd::LeaseLost,
+            Err(RunnerStop::Failed(message)) => RunnerEnd::Failed(message),
+        };
+        let (status, error) = match &end {
+            RunnerEnd::Completed => (RunnerStatus::Completed, None),
+            RunnerEnd::LeaseLost => (RunnerStatus::Failed, Some(LEASE_LOST)),
+            RunnerEnd::Failed(message) => (RunnerStatus::Failed, Some(message.as_str())),
+        };
+        if let Err(error) = self.board.end_runner(self.spec.id, status, error).await {
+            self.log
+                .line(&format!("its end cannot be written: {error}"));
+        }
+        end
+    }
+
+    /// Logs that nobody writes to any more go when they are old.
+    async fn remove_old_logs(&self) {
         let retention = self.equipment.settings.log_retention;
-        let removed = self.logs.remove_older(retention);
-        let removed = removed
-            .and_then(|count| Ok(count + remove_older(&self.equipment.runner_logs, retention)?));
+        let unremoved = |error: &dyn std::fmt::Display| {
+            self.log
+                .line(&format!("old logs cannot be removed: {error}"));
+        };
+        let live = match self.board.work_under_way().await {
+            Ok(live) => live,
+            Err(error) => return unremoved(&error),
+        };
+        let of_tasks = self.logs.remove_older(retention, &live.tasks);
+        let removed = of_tasks.and_then(|count| {
+            let folder = &self.equipment.runner_logs;
+            let is_written = |path: &Path| live.runners.iter().any(|id| is_log_of(path, *id));
+            Ok(count + remove_older(folder, retention, &is_written)?)
+        });
         match removed {
             Ok(0) => {}
             Ok(count) => self
                 .log
                 .line(&format!("{count} logs are older than {retention} and gone")),
-            Err(error) => self
-                .log
-                .line(&format!("old logs cannot be removed: {error}")),
+            Err(error) => unremoved(&error),
         }
     }
 
@@ -257,8 +296,10 @@ impl TaskRunner {
         let Ok(now) = self.board.now().await else {
             return;
         };
-        let before = now.minus(self.equipment.settings.log_retention);
-        let hooks = self.board.forget_hooks(before).await;
+        let retention = self.equipment.settings.log_retention;
+        let hooks_before = now.minus(retention.max(HOOKS_KEPT_MIN));
+        let hooks = self.board.forget_hooks(hooks_before).await;
+        let before = now.minus(retention);
         let runners = self.board.forget_runners(before, FORGOTTEN_MAX).await;
         if let Err(error) = hooks.and(runners) {
             self.log
@@ -406,6 +447,15 @@ impl TaskRunner {
 
     fn heartbeat(&self) -> Duration {
         self.equipment.settings.heartbeat_interval.to_duration()
+    }
+}
+
+/// Until this process is asked to stop at once.
+async fn cancelled(stops: &mut StopWishes) {
+    let is_urgent = |level: &Option<StopLevel>| *level >= Some(StopLevel::Cancel);
+    if stops.wait_for(is_urgent).await.is_err() {
+        // Nobody can ask any more.
+        std::future::pending::<()>().await;
     }
 }
 

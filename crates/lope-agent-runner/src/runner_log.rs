@@ -28,13 +28,16 @@ pub fn file_name(pid: u32, runner: RunnerId) -> String {
 
 /// The log of a runner in a folder, if it has one.
 pub fn find(folder: &Path, runner: RunnerId) -> Option<PathBuf> {
-    let end = format!("-{runner}.log");
     let entries = fs::read_dir(folder).ok()?.flatten();
     let mut paths = entries.map(|entry| entry.path());
-    paths.find(|path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("daemon-") && name.ends_with(&end))
-    })
+    paths.find(|path| is_log_of(path, runner))
+}
+
+/// Is this the log of a runner?
+pub fn is_log_of(path: &Path, runner: RunnerId) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let end = format!("-{runner}.log");
+    name.is_some_and(|name| name.starts_with("daemon-") && name.ends_with(&end))
 }
 
 impl RunnerLog {

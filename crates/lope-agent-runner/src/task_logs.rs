@@ -1,6 +1,7 @@
 //! Logs of attempts: `TASK/ROLE.NUMBER.log` in a folder, keyed by task and attempt, a line at a time
 //! with its time. What is older than its retention goes; an index is what the folder holds.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ use lope_model::masks::Masks;
 use lope_model::{Epoch, RunId, Span};
 use lope_workers::Logs;
 use lope_workers::logs::MaskedLog;
+
+/// Whose log was written just now may be about to begin.
+const RETENTION_MIN: Span = Span::from_secs(60);
 
 /// Most bytes of one attempt's log.
 const TASK_LOG_MAX: u64 = 256 * 1024 * 1024;
@@ -46,9 +50,14 @@ impl TaskLogs {
         self.folder.join(name)
     }
 
-    /// Take away what nobody wrote to for so long.
-    pub fn remove_older(&self, retention: Span) -> io::Result<usize> {
-        remove_older(&self.folder, retention)
+    /// Take away what nobody wrote to for so long, but not the logs of tasks that are held: who works
+    /// on one may be silent for long.
+    pub fn remove_older(&self, retention: Span, held: &BTreeSet<TaskId>) -> io::Result<usize> {
+        remove_older(&self.folder, retention, &|path: &Path| {
+            let folder = path.parent().and_then(Path::file_name);
+            let task = folder.and_then(|name| name.to_str()?.parse::<TaskId>().ok());
+            task.is_some_and(|task| held.contains(&task))
+        })
     }
 }
 
@@ -61,15 +70,20 @@ fn token(task: TaskId, role: AttemptRole, number: i64) -> Token {
     }
 }
 
-/// Take away the logs of a folder that nobody wrote to for so long, and folders that are empty then.
-pub fn remove_older(folder: &Path, retention: Span) -> io::Result<usize> {
+/// Take away the logs of a folder that nobody wrote to for so long, and folders that are empty then;
+/// not those that are still written.
+pub fn remove_older(
+    folder: &Path,
+    retention: Span,
+    is_written: &dyn Fn(&Path) -> bool,
+) -> io::Result<usize> {
     let mut removed = 0;
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         entries => entries?,
     };
     for entry in entries.flatten() {
-        removed += match remove_if_older(&entry, retention) {
+        removed += match remove_if_older(&entry, retention, is_written) {
             // Another runner has taken it away meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             count => count?,
@@ -78,11 +92,15 @@ pub fn remove_older(folder: &Path, retention: Span) -> io::Result<usize> {
     Ok(removed)
 }
 
-fn remove_if_older(entry: &fs::DirEntry, retention: Span) -> io::Result<usize> {
+fn remove_if_older(
+    entry: &fs::DirEntry,
+    retention: Span,
+    is_written: &dyn Fn(&Path) -> bool,
+) -> io::Result<usize> {
     let path = entry.path();
     let kind = entry.file_type()?;
     if kind.is_dir() {
-        let removed = remove_older(&path, retention)?;
+        let removed = remove_older(&path, retention, is_written)?;
         // It is gone only if nothing is in it.
         let _ = fs::remove_dir(&path);
         return Ok(removed);
@@ -90,7 +108,9 @@ fn remove_if_older(entry: &fs::DirEntry, retention: Span) -> io::Result<usize> {
     let is_log = path.extension().is_some_and(|end| end == "log");
     let age = entry.metadata()?.modified().ok();
     let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
-    if !is_log || !kind.is_file() || age.is_none_or(|age| age <= retention.to_duration()) {
+    let most = retention.max(RETENTION_MIN).to_duration();
+    let is_young = age.is_none_or(|age| age <= most);
+    if !is_log || !kind.is_file() || is_young || is_written(&path) {
         return Ok(0);
     }
     fs::remove_file(&path)?;
@@ -114,16 +134,32 @@ mod tests {
         path
     }
 
+    /// Take away what is old when nobody works.
+    fn remove(logs: &TaskLogs, retention: Span) -> usize {
+        logs.remove_older(retention, &BTreeSet::new()).unwrap()
+    }
+
+    /// An agent that computes in silence still writes to its log, and so does who begins just now.
+    #[test]
+    fn the_log_of_a_task_that_is_held_stays_whatever_the_retention() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = TaskLogs::at(folder.path().join("tasks"));
+        let [held, left, begun] = [1, 2, 3].map(|byte| TaskId::from_bytes([byte; 16]));
+        let stays = written(&logs, held, 1, DAY);
+        let goes = written(&logs, left, 1, DAY);
+        let young = written(&logs, begun, 1, Duration::from_millis(10));
+        let held = BTreeSet::from([held]);
+        assert_eq!(logs.remove_older(Span::ZERO, &held).unwrap(), 1);
+        let there = [stays, goes, young].map(|path| path.exists());
+        assert_eq!(there, [true, false, true]);
+    }
+
     /// "Log of run k readable after 10,000 later runs within retention", and "retention by age".
     #[test]
     fn a_log_is_there_after_ten_thousand_later_ones_until_it_is_too_old() {
         let folder = tempfile::tempdir().unwrap();
         let logs = TaskLogs::at(folder.path().join("tasks"));
-        assert_eq!(
-            logs.remove_older(Span::from_secs(1)).unwrap(),
-            0,
-            "none yet"
-        );
+        assert_eq!(remove(&logs, Span::from_secs(1)), 0, "none yet");
         let task = |number: u128| TaskId::from_bytes(number.to_be_bytes());
         let (first, old) = (task(1), task(2));
         let kept = written(&logs, first, 1, DAY * 6);
@@ -141,7 +177,7 @@ mod tests {
             written(&logs, later, i64::from(number), Duration::ZERO);
         }
         let retention = Span::from_secs(7 * 24 * 60 * 60);
-        assert_eq!(logs.remove_older(retention).unwrap(), 1);
+        assert_eq!(remove(&logs, retention), 1);
         assert_eq!(fs::read_to_string(&kept).unwrap(), "what it said");
         assert!(stays.exists());
         assert!(!gone.exists() && !gone.parent().unwrap().exists());
@@ -158,7 +194,7 @@ mod tests {
         }
         let retention = Span::from_secs(7 * 24 * 60 * 60);
         let removed: usize = std::thread::scope(|scope| {
-            let begin = || scope.spawn(|| logs.remove_older(retention).unwrap());
+            let begin = || scope.spawn(|| remove(&logs, retention));
             let all: Vec<_> = (0..8).map(|_| begin()).collect();
             all.into_iter().map(|it| it.join().unwrap()).sum()
         });

@@ -8,10 +8,11 @@ use lope_agents::board::{AgentBoard, HookAgain, TaskDraft, TaskToken};
 use lope_agents::law::decide::Decision;
 use lope_agents::law::{ProcessProof, TaskRules};
 use lope_agents::records::{
-    Author, Budget, ReviewBy, StopReason, TaskHookRecord, TaskRecord, TaskStatus,
+    Author, BoardRecord, Budget, ReviewBy, StopReason, TaskHookRecord, TaskRecord, TaskStatus,
 };
 use lope_agents::settings::{HookSettings, HookTarget};
-use lope_model::Span;
+use lope_model::id::TaskId;
+use lope_model::{Span, Timestamp};
 use lope_store::faults::{InjectedFault, StoreCall, with_faults};
 use lope_store::{MemoryStore, Store};
 
@@ -35,7 +36,7 @@ async fn stage() -> Stage {
 
 /// What is to be told now, which is then told.
 async fn told(stage: &Stage) -> Vec<String> {
-    let mut due = stage.board.hooks_to_tell().await.unwrap().due;
+    let mut due = stage.board.hooks_to_tell(|_| false).await.unwrap().due;
     due.sort_by_key(|call| call.number);
     for call in &due {
         let taken = stage.board.take_hook(call).await.unwrap().unwrap();
@@ -185,7 +186,7 @@ async fn each_hook_hears_what_it_wants_once_and_with_words_that_fit() {
         .decide(&id, &skip, Author::Person)
         .await
         .unwrap();
-    let due = stage.board.hooks_to_tell().await.unwrap().due;
+    let due = stage.board.hooks_to_tell(|_| false).await.unwrap().due;
     let mut heard: Vec<String> = due.iter().map(|call| call.hook.clone()).collect();
     heard.sort();
     let mut wanted = vec![hooks[0].id(), hooks[1].id()];
@@ -193,7 +194,15 @@ async fn each_hook_hears_what_it_wants_once_and_with_words_that_fit() {
     assert_eq!(heard, wanted);
     assert!(due.iter().all(|call| event(call) == "task.skipped"));
     stage.board.remove_task(&id).await.unwrap();
-    assert!(stage.board.hooks_to_tell().await.unwrap().due.is_empty());
+    assert!(
+        stage
+            .board
+            .hooks_to_tell(|_| false)
+            .await
+            .unwrap()
+            .due
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -209,29 +218,88 @@ async fn what_is_not_heard_is_told_again_by_whoever_looks_then() {
         .unwrap();
     let other = stage.board.clone();
     for (tries, pause) in [(1, 1), (2, 2)] {
-        let found = stage.board.hooks_to_tell().await.unwrap();
+        let found = stage.board.hooks_to_tell(|_| false).await.unwrap();
         let call = &found.due[0];
         let taken = stage.board.take_hook(call).await.unwrap().unwrap();
         assert_eq!(taken.tries, tries);
         assert_eq!(other.take_hook(call).await.unwrap(), None, "one takes it");
-        let found = other.hooks_to_tell().await.unwrap();
+        let found = other.hooks_to_tell(|_| false).await.unwrap();
         assert_eq!((found.due, found.next), (vec![], Some(Span::from_secs(35))));
         let pause = Span::from_secs(pause);
         let again = stage.board.hook_unheard(&taken).await.unwrap();
         assert_eq!(again, HookAgain::After(pause));
-        assert!(other.hooks_to_tell().await.unwrap().due.is_empty());
+        assert!(other.hooks_to_tell(|_| false).await.unwrap().due.is_empty());
         stage.pass(pause);
     }
     // One that dies while it tells it is followed by another.
-    let found = stage.board.hooks_to_tell().await.unwrap();
+    let found = stage.board.hooks_to_tell(|_| false).await.unwrap();
     stage.board.take_hook(&found.due[0]).await.unwrap().unwrap();
     stage.pass(Span::from_secs(35));
-    let found = other.hooks_to_tell().await.unwrap();
+    let found = other.hooks_to_tell(|_| false).await.unwrap();
     let taken = other.take_hook(&found.due[0]).await.unwrap().unwrap();
     let again = other.hook_unheard(&taken).await.unwrap();
     assert_eq!(again, HookAgain::GivenUp);
     stage.pass(Span::from_secs(3_600));
     assert_eq!(told(&stage).await, [""; 0]);
+}
+
+/// What a hook is to be told of a task of this number.
+fn call(hook: &HookSettings, task: u128, due_at: Timestamp) -> TaskHookRecord {
+    TaskHookRecord {
+        task_id: TaskId::from_uuid(uuid::Uuid::from_u128(task)),
+        number: 2,
+        hook: hook.id(),
+        revision: 0,
+        project_path: PROJECT.to_owned(),
+        body: "{}".to_owned(),
+        made_at: due_at,
+        tries: 0,
+        due_at,
+    }
+}
+
+/// "Tasks do not wait for hooks, and no hook waits for another": neither what a slow hook has before it
+/// nor what waits for its next try hides anything, however much that is.
+#[tokio::test]
+async fn a_thousand_calls_that_wait_hide_no_other() {
+    let store = MemoryStore::open();
+    let slow = hook(&[TaskStatus::Skipped], "slow");
+    let quick = hook(&[TaskStatus::Failed], "quick");
+    let board = without_hooks(store.clone()).with_hooks(&[slow.clone(), quick.clone()]);
+    let now = board.now().await.unwrap();
+    let written = async |calls: Vec<TaskHookRecord>| {
+        let changes = calls.into_iter().map(BoardRecord::inserted).collect();
+        store.board.commit(changes).await.unwrap().unwrap();
+    };
+    // Ids all over, as they are.
+    let many = |hook: &HookSettings, due_at| {
+        let id = |number: u128| number << 118 | number;
+        let calls = (0..1_000).map(|number| call(hook, id(number), due_at));
+        calls.collect::<Vec<_>>()
+    };
+    written(many(&slow, now)).await;
+    written(vec![call(&quick, u128::MAX, now)]).await;
+    let found = board.hooks_to_tell(|_| false).await.unwrap();
+    let is_of = |hook: &HookSettings| found.due.iter().filter(|it| it.hook == hook.id()).count();
+    assert_eq!((is_of(&slow), is_of(&quick)), (1_000, 1));
+    // What somebody passes over hides nothing.
+    let last = call(&slow, u128::MAX, now);
+    written(vec![last.clone()]).await;
+    let is_one_of_many = |call: &TaskHookRecord| call.task_id != last.task_id;
+    let found = board.hooks_to_tell(is_one_of_many).await.unwrap();
+    let due: Vec<_> = found.due.iter().filter(|it| it.hook == slow.id()).collect();
+    assert_eq!(
+        (due.len(), due[0].task_id, found.next),
+        (1, last.task_id, None)
+    );
+    // Nor does what waits for its next try.
+    let later = now.plus(Span::from_secs(600));
+    written(many(&quick, later)).await;
+    let found = board.hooks_to_tell(|call| call.hook == slow.id()).await;
+    let found = found.unwrap();
+    assert_eq!(found.due.len(), 1);
+    assert_eq!(found.due[0].task_id, last.task_id);
+    assert!(found.next.is_some_and(|next| next > Span::from_secs(60)));
 }
 
 #[tokio::test]
@@ -250,8 +318,12 @@ async fn a_clock_that_is_set_back_keeps_no_hook_from_being_told() {
 }
 
 fn board_on(store: Store) -> AgentBoard {
-    let board = AgentBoard::new(store.board, Arc::<Facts>::default(), TaskRules::default());
-    board.with_hooks(&[hook(TaskStatus::ALL, "all")])
+    without_hooks(store).with_hooks(&[hook(TaskStatus::ALL, "all")])
+}
+
+/// For whoever has none in his configuration.
+fn without_hooks(store: Store) -> AgentBoard {
+    AgentBoard::new(store.board, Arc::<Facts>::default(), TaskRules::default())
 }
 
 /// Have one hook told for each of so many tasks that are decided about.
@@ -272,7 +344,7 @@ async fn what_nobody_tells_is_forgotten_many_at_a_time() {
     let commits = Arc::new(AtomicUsize::new(0));
     let meanwhile: Arc<Mutex<Option<TaskHookRecord>>> = Arc::default();
     let (counted, told, other) = (commits.clone(), meanwhile.clone(), board.clone());
-    let forgetful = board_on(with_faults(
+    let forgetful = without_hooks(with_faults(
         store,
         Arc::new(move |call: StoreCall| {
             if call.verb == "commit" {
@@ -286,17 +358,20 @@ async fn what_nobody_tells_is_forgotten_many_at_a_time() {
     ));
     let later = board.now().await.unwrap().plus(Span::from_secs(60));
     decide_all(&board, &tasks, &Decision::Skip { notes: None }).await;
+    board.forget_hooks(later).await.unwrap();
+    let due = board.hooks_to_tell(|_| false).await.unwrap().due;
+    assert_eq!(due.len(), 30, "they are told by whoever has the hook");
     forgetful.forget_hooks(later).await.unwrap();
     assert_eq!(commits.swap(0, Ordering::SeqCst), 1);
-    assert!(board.hooks_to_tell().await.unwrap().due.is_empty());
+    assert!(board.hooks_to_tell(|_| false).await.unwrap().due.is_empty());
     // What somebody tells between the look and the commit hinders nothing.
     decide_all(&board, &tasks, &Decision::Reset).await;
-    let due = board.hooks_to_tell().await.unwrap().due;
+    let due = board.hooks_to_tell(|_| false).await.unwrap().due;
     assert_eq!(due.len(), 30);
     *meanwhile.lock().unwrap() = Some(due[7].clone());
     forgetful.forget_hooks(later).await.unwrap();
     assert_eq!(commits.load(Ordering::SeqCst), 2);
-    assert!(board.hooks_to_tell().await.unwrap().due.is_empty());
+    assert!(board.hooks_to_tell(|_| false).await.unwrap().due.is_empty());
 }
 
 /// Tell a hook beside the call that is about to be made.

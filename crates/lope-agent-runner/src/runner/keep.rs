@@ -22,6 +22,7 @@ impl TaskRunner {
     ) -> Infallible {
         let mut changes = self.board.watch();
         let (mut renewed, mut next) = (Instant::now(), Instant::now());
+        let mut is_asked = false;
         let end = |reason: StopReason| {
             stop.send_if_modified(|asked| {
                 let is_new = asked.is_none();
@@ -31,6 +32,12 @@ impl TaskRunner {
         };
         loop {
             changes.take();
+            if !is_asked && *wishes.borrow() == Some(StopLevel::Drain) {
+                is_asked = true;
+                self.log.line(
+                    "asked to stop: the task at work may end; asked again, its agent is stopped",
+                );
+            }
             if Instant::now() >= next {
                 let began = Instant::now();
                 match self.renewed(held).await {

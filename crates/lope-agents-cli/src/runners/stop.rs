@@ -7,6 +7,7 @@ use lope::agents::records::{AgentRunnerRecord, RunnerStatus, StopLevel};
 use lope::agents::{AgentBoard, BoardResult, LocalMachine, describe};
 use lope_model::Span;
 use serde_json::{Value as Json, json};
+use tokio::task::JoinSet;
 
 use crate::context::{AgentsContext, OpenBoard};
 use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
@@ -50,13 +51,7 @@ pub(super) async fn run(args: StopRunnerArgs, context: &AgentsContext) -> Comman
     for runner in meant.iter().filter(|_| !args.force) {
         board.ask_to_stop(runner.id, StopLevel::Drain).await?;
     }
-    let stops = meant
-        .iter()
-        .map(|runner| stop(&board, runner, args.force, patience, context));
-    let mut stopped = Vec::new();
-    for stop in stops.collect::<Vec<_>>() {
-        stopped.push(stop.await?);
-    }
+    let stopped = stop_all(meant, &board, args.force, patience, context).await?;
     client.close().await?;
     let lines: Vec<String> = stopped
         .iter()
@@ -100,30 +95,49 @@ async fn meant(
     Ok(live)
 }
 
-/// It is on a machine from which it cannot be killed.
-const LEFT: &str = "was asked to stop and has not";
-
-async fn stop(
+/// Stop runners beside each other: none waits for another that does not end.
+async fn stop_all(
+    meant: Vec<AgentRunnerRecord>,
     board: &AgentBoard,
-    runner: &AgentRunnerRecord,
     force: bool,
     patience: Span,
     context: &AgentsContext,
-) -> BoardResult<(AgentRunnerRecord, &'static str)> {
-    if is_ended(runner) {
-        return Ok((runner.clone(), "had ended"));
-    }
-    if !force {
+) -> BoardResult<Vec<StoppedRunner>> {
+    let mut stops = JoinSet::new();
+    for (place, runner) in meant.into_iter().enumerate() {
+        let board = board.clone();
         let grace = context.runners.stop_grace + CANCEL_MARGIN;
         let levels = [
             (StopLevel::Drain, patience, "ended its work"),
             (StopLevel::Cancel, grace, "was cancelled"),
         ];
-        for (level, patience, how) in levels {
-            board.ask_to_stop(runner.id, level).await?;
-            if let Some(ended) = ended_within(board, runner, patience).await? {
-                return Ok((ended, how));
-            }
+        let levels: Vec<_> = levels.into_iter().filter(|_| !force).collect();
+        stops.spawn(async move { (place, stop(&board, &runner, &levels).await) });
+    }
+    let mut stopped = stops.join_all().await;
+    stopped.sort_by_key(|(place, _)| *place);
+    stopped.into_iter().map(|(_, stopped)| stopped).collect()
+}
+
+/// A runner, and how it was stopped.
+type StoppedRunner = (AgentRunnerRecord, &'static str);
+
+/// It is on a machine from which it cannot be killed.
+const LEFT: &str = "was asked to stop and has not";
+
+/// Ask a runner to stop, more and more urgently, and kill it in the end.
+async fn stop(
+    board: &AgentBoard,
+    runner: &AgentRunnerRecord,
+    levels: &[(StopLevel, Span, &'static str)],
+) -> BoardResult<StoppedRunner> {
+    if is_ended(runner) {
+        return Ok((runner.clone(), "had ended"));
+    }
+    for (level, patience, how) in levels {
+        board.ask_to_stop(runner.id, *level).await?;
+        if let Some(ended) = ended_within(board, runner, *patience).await? {
+            return Ok((ended, *how));
         }
     }
     board.ask_to_stop(runner.id, StopLevel::Kill).await?;

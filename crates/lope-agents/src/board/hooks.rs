@@ -1,7 +1,10 @@
 //! What hooks are to be told. It is written together with the change of a task's status, so that it is
 //! told whoever made the change and whoever dies; whoever tells it takes it first, for a while.
 
+use std::collections::BTreeSet;
+
 use lope_model::{Span, Timestamp, limit};
+use lope_store::StoreResult;
 use lope_store::board::{BoardChange, BoardSelect, TASK_HOOKS};
 use serde_json::{Value as Json, json};
 
@@ -16,8 +19,12 @@ const PAUSE: Span = Span::from_secs(1);
 const HOLD_MARGIN: Span = Span::from_secs(30);
 /// Nothing is due later than this: a clock that says so was set back.
 const AHEAD_MAX: Span = Span::from_secs(20 * 60);
-/// How many are looked at together.
+/// How many of one hook are looked at together.
 const LOOK_MAX: usize = 1_000;
+/// So many that are due are enough for one look at a hook that has more.
+const DUE_ENOUGH: usize = 64;
+/// How many digits of a task's id tell parts of a look from others.
+const DIGITS_MAX: usize = 8;
 /// Texts of a task that are told whole or, if all are too long together, up to so many bytes.
 const TEXTS: [&str; 7] = [
     "description",
@@ -72,21 +79,46 @@ impl AgentBoard {
         changes
     }
 
-    /// What the hooks of the configuration are to be told.
-    pub async fn hooks_to_tell(&self) -> BoardResult<HooksToTell> {
-        if self.hooks.is_empty() {
-            return Ok(HooksToTell::default());
+    /// What the hooks of the configuration are to be told, but for what is passed over. No hook's calls
+    /// hide those of another, and none that wait hide what is due.
+    pub async fn hooks_to_tell(
+        &self,
+        is_passed_over: impl Fn(&TaskHookRecord) -> bool,
+    ) -> BoardResult<HooksToTell> {
+        let mut found = HooksToTell::default();
+        let own: BTreeSet<String> = self.hooks.iter().map(HookSettings::id).collect();
+        let mut parts: Vec<HookPart> = own.into_iter().map(HookPart::whole).collect();
+        while !parts.is_empty() {
+            let some = parts.split_off(parts.len().saturating_sub(limit::BOARD_SELECTS_MAX));
+            let (now, looked) = self.hook_calls(&some).await?;
+            for (part, mut calls) in some.into_iter().zip(looked) {
+                let is_full = calls.len() == LOOK_MAX;
+                calls.retain(|call| !is_passed_over(call));
+                let (due, later): (Vec<_>, Vec<_>) =
+                    calls.into_iter().partition(|call| self.is_due(call, now));
+                if is_full && due.len() < DUE_ENOUGH && part.beginning.len() < DIGITS_MAX {
+                    parts.extend(part.smaller());
+                    continue;
+                }
+                found.due.extend(due);
+                let later = later.iter().map(|call| call.due_at.since(now));
+                found.next = found.next.into_iter().chain(later).min();
+            }
         }
-        let own = self.hooks.iter().map(HookSettings::id);
-        let mut select = BoardSelect::all(TASK_HOOKS).among("hook", own);
-        select.limit = LOOK_MAX;
-        let mut read = self.board.read(vec![select]).await?;
+        Ok(found)
+    }
+
+    async fn hook_calls(
+        &self,
+        parts: &[HookPart],
+    ) -> BoardResult<(Timestamp, Vec<Vec<TaskHookRecord>>)> {
+        let selects = parts.iter().map(HookPart::select).collect();
+        let mut read = self.board.read(selects).await?;
         let now = read.clock.now;
-        let calls: Vec<TaskHookRecord> = taken(&mut read, 0)?;
-        let (due, later): (Vec<_>, Vec<_>) =
-            calls.into_iter().partition(|call| self.is_due(call, now));
-        let next = later.iter().map(|call| call.due_at.since(now)).min();
-        Ok(HooksToTell { due, next })
+        let calls: StoreResult<Vec<Vec<TaskHookRecord>>> = (0..parts.len())
+            .map(|place| taken(&mut read, place))
+            .collect();
+        Ok((now, calls?))
     }
 
     fn is_due(&self, call: &TaskHookRecord, now: Timestamp) -> bool {
@@ -131,12 +163,46 @@ impl AgentBoard {
         Ok(HookAgain::After(pause))
     }
 
-    /// Forget what nobody told since this time: its hook is in no configuration any more.
+    /// Forget what nobody told since this time: its hook is in no configuration any more. What hooks of
+    /// this one are to be told is told or given up, however old it is.
     pub async fn forget_hooks(&self, before: Timestamp) -> BoardResult<()> {
+        let own: BTreeSet<String> = self.hooks.iter().map(HookSettings::id).collect();
         let mut old: Vec<TaskHookRecord> = self.rows(BoardSelect::all(TASK_HOOKS)).await?;
-        old.retain(|call| call.made_at < before);
+        old.retain(|call| call.made_at < before && !own.contains(&call.hook));
         self.forget(&old).await?;
         Ok(())
+    }
+}
+
+/// Calls of a hook that are looked at together: those of tasks whose ids begin so.
+struct HookPart {
+    hook: String,
+    beginning: String,
+}
+
+impl HookPart {
+    fn whole(hook: String) -> Self {
+        Self {
+            hook,
+            beginning: String::new(),
+        }
+    }
+
+    /// The same in parts that hold less each.
+    fn smaller(&self) -> impl Iterator<Item = Self> {
+        (0..16).map(|digit| Self {
+            hook: self.hook.clone(),
+            beginning: format!("{}{digit:x}", self.beginning),
+        })
+    }
+
+    fn select(&self) -> BoardSelect {
+        let mut select = BoardSelect::all(TASK_HOOKS).among("hook", [&self.hook]);
+        if !self.beginning.is_empty() {
+            select = select.prefix("task_id", &self.beginning);
+        }
+        select.limit = LOOK_MAX;
+        select
     }
 }
 
