@@ -16,7 +16,7 @@ pub enum WriteError {
         "a transaction that writes the space '{first}' cannot write '{second}': send a stream of '{second}' an event instead"
     )]
     OtherSpace { first: SpaceName, second: SpaceName },
-    #[error("{at}: {source}")]
+    #[error("{} is {}, which has no entry '{}'", .at.prefix(.source.depth), in_words(.source.kind), .source.key)]
     NotAContainer {
         at: CellAddress,
         source: NotAContainer,
@@ -45,15 +45,15 @@ pub enum CommitError {
 /// Why a commit cannot be done as it is.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CommitRefusal {
-    #[error("{at} was to be {expected:?} and is {found:?}")]
+    #[error("{at} was to be {} and is {}", shown(.expected.as_ref()), shown(.found.as_ref()))]
     Precondition {
         at: CellAddress,
         expected: Option<Json>,
         found: Option<Json>,
     },
-    #[error("{at} is {kind}, not a list")]
+    #[error("{at} is {}, not a list", in_words(.kind))]
     NotAList { at: CellAddress, kind: &'static str },
-    #[error("{at} is {kind}, not a number")]
+    #[error("{at} is {}, not a number", in_words(.kind))]
     NotANumber { at: CellAddress, kind: &'static str },
     #[error("the sum at {at} is too large: whole numbers have 64 bits")]
     Overflow { at: CellAddress },
@@ -62,4 +62,20 @@ pub enum CommitRefusal {
     Beyond(String),
     #[error(transparent)]
     Write(#[from] WriteError),
+}
+
+fn shown(value: Option<&Json>) -> String {
+    value.map_or_else(|| "undefined".to_owned(), Json::to_string)
+}
+
+/// A type of JSON, as it stands in a sentence.
+fn in_words(kind: &str) -> &str {
+    match kind {
+        "boolean" => "a boolean",
+        "number" => "a number",
+        "string" => "a text",
+        "array" => "a list",
+        "object" => "an object",
+        other => other,
+    }
 }

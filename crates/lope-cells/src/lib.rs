@@ -18,6 +18,7 @@ pub mod error;
 pub mod history;
 pub mod id;
 pub mod json;
+pub mod labels;
 pub mod limit;
 pub mod link;
 pub mod nodes;
@@ -34,6 +35,7 @@ pub mod space;
 pub mod transaction;
 pub mod value_graph;
 pub mod wave_number;
+pub mod wording;
 pub mod write;
 
 pub use address::CellAddress;

@@ -10,6 +10,7 @@ use crate::address::CellAddress;
 use crate::id::{EntityId, SpaceName};
 use crate::json::Json;
 use crate::path::CellPath;
+use crate::snapshot::SpaceSnapshot;
 
 const SIGIL: &str = "/";
 const LINK: &str = "link@1";
@@ -120,6 +121,27 @@ pub fn links_of(value: &Json, at: &CellAddress) -> Vec<(CellAddress, Link, CellA
     let mut found = Vec::new();
     collect(value, at, &mut found);
     found
+}
+
+/// Every link in the value at `at`, and in what the redirects among them lead to: the way to it from
+/// the root of the document of `at`, and where it leads.
+pub fn links_seen(cells: &SpaceSnapshot, at: &CellAddress) -> Vec<(CellPath, CellAddress)> {
+    let links = |at: &CellAddress| {
+        let value = cells.at(at);
+        value.map_or_else(Vec::new, |value| links_of(value, at))
+    };
+    let mut seen = Vec::new();
+    for (from, link, to) in links(at) {
+        if link.redirect {
+            let behind = links(&to).into_iter().map(|(below, _, target)| {
+                let rest = &below.path.keys()[to.path.len()..];
+                (from.path.extend(rest), target)
+            });
+            seen.extend(behind);
+        }
+        seen.push((from.path, to));
+    }
+    seen
 }
 
 /// Whether both values are links to the same address, in documents at `base`; their schemas do not

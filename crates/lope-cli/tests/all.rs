@@ -60,6 +60,7 @@ mod python_runs;
 mod reactive;
 mod reactive_answers;
 mod reactive_examples;
+mod reactive_names;
 mod reactive_posts;
 mod reactive_runners;
 mod reactive_stores;

@@ -145,7 +145,7 @@ fn cells_are_set_and_a_node_that_fails_is_told() {
     home.lope(&["recipes", "run", &recipe, "--into", "home/failing"])
         .done();
     let shown = home.lope(&["recipes", "show", "home/failing"]).done().out;
-    assert!(shown.contains("failed: {\"message\":\"no\""), "{shown}");
+    assert!(shown.contains("    failed: Error: no"), "{shown}");
 }
 
 #[test]
@@ -302,6 +302,10 @@ fn a_workflow_that_is_deployed_later_is_started_by_itself() {
             json!({ "type": "UnknownWorkflow", "message": "no workflow 'greet' is deployed" });
         order["error"] == why && order["pending"] == json!(true)
     });
+    let why = home.lope(&["recipes", "why", "home/form", "1"]).done().out;
+    let waits =
+        "  has to run because what it asked for is not done: no workflow 'greet' is deployed";
+    assert!(why.lines().any(|line| line == waits), "{why}");
     // What is not wanted any more is never started.
     home.lope(&["streams", "send", "home/form/submit", "{\"name\": \"Bo\"}"])
         .done();

@@ -384,7 +384,7 @@ fn a_strict_run_fails_when_a_module_is_missing_and_leaves_nothing() {
         .done();
     let shown = home.lope(&["recipes", "show", "home/lame"]).done().out;
     assert!(
-        shown.contains("warning: node 0: \"'nobody' is no module"),
+        shown.contains("  warning: node 0: 'nobody' is no module; the node is left out"),
         "{shown}"
     );
     let sum = home

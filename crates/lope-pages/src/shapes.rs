@@ -100,6 +100,7 @@ pub const SHAPES: &[(&str, RoomFields)] = &[
         "Process",
         &[
             ("result", "string"),
+            ("id", "string"),
             ("process", "string"),
             ("recipe", "string"),
             ("name", "string|null"),

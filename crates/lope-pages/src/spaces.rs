@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use lope::reactive::{
     Arrival, CellAddress, Json as CellJson, SpaceAction, SpaceCommand, SpaceName, StoredReceipt,
-    process,
+    process, wording,
 };
 use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
@@ -144,8 +144,10 @@ async fn commanded(
     let arrival = Arrival::Command(SpaceCommand { id, action });
     let receipt = asked(context, space, &arrival).await?;
     if let Some(failure) = receipt.as_ref().and_then(|it| it.failure.as_ref()) {
-        let message = format!("{}: {}", failure.kind, failure.message);
-        return Err(ApiError::conflict(message));
+        return Err(ApiError::conflict(wording::failure_text(
+            &failure.kind,
+            &failure.message,
+        )));
     }
     Ok(receipt)
 }

@@ -48,7 +48,7 @@ pub use space_store::{SpaceStore, StoredReceipt};
 #[derive(Debug, Error)]
 pub enum HostError {
     /// Somebody else hosts it until then, or longer.
-    #[error("the space is hosted by '{owner}' until {until:?}")]
+    #[error("the space is hosted by '{owner}' until {until}")]
     Held { owner: String, until: Timestamp },
     /// Somebody else has taken it; nothing that is not saved will be.
     #[error("the space was taken by somebody else")]

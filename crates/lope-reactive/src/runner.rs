@@ -28,7 +28,8 @@ use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
 use active_process::ActiveProcess;
 pub use command::{NOTHING_RUNS, name_of, names_of};
-use labels::Labels;
+pub(crate) use labels::add_names;
+use labels::worded;
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
@@ -298,11 +299,11 @@ impl Program for RecipeRunner {
         transaction: &mut Transaction,
     ) -> Result<(), Failure> {
         let acted = self.act(&command.action, transaction);
-        acted.map_err(|failure| Labels::worded(failure, &self.space, transaction))
+        acted.map_err(|failure| worded(failure, &self.space, transaction))
     }
 
     fn worded(&self, failure: Failure, spaces: &Spaces) -> Failure {
-        Labels::worded(failure, &self.space, &Unrecorded(spaces.snapshot()))
+        worded(failure, &self.space, &Unrecorded(spaces.snapshot()))
     }
 
     fn is_waiting(&self) -> bool {

@@ -479,7 +479,7 @@ async fn other_content_under_an_id_is_a_conflict_and_errors_name_cells_as_they_w
     let message = |answer: &HttpAnswer| answer.json()["error"]["message"].clone();
     let add = json!({ "path": "tea", "value": 1, "how": "add" });
     let refused = set("prices", add).await;
-    let says = "Write: home/prices/tea is string, not a number";
+    let says = "home/prices/tea is a text, not a number";
     assert_eq!((refused.status, message(&refused)), (409, json!(says)));
     let missing = ground.get("/api/spaces/home/cells/prices?path=milk").await;
     let says = "there is nothing at home/prices/milk";

@@ -16,8 +16,8 @@ pub use lope_cells::{
     Spaces, Transaction,
 };
 pub use lope_cells::{
-    address, edit, element, error, id, json, limit, link, path, project, read, resolve, schema,
-    snapshot, space, transaction, value_graph, write,
+    address, edit, element, error, id, json, labels, limit, link, path, project, read, resolve,
+    schema, snapshot, space, transaction, value_graph, wording, write,
 };
 pub use lope_reactive::hosting::{
     Directory, EffectPerformer, HistoryEntry, HostError, HostIdentity, LeaseRequest, NoEffects,

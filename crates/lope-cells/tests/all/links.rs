@@ -1,7 +1,7 @@
 //! Links: their one form, where they lead, how reading and writing treat them.
 
 use lope_cells::error::WriteError;
-use lope_cells::link::same_target;
+use lope_cells::link::{links_seen, same_target};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::{EntityId, Json, Link, Spaces};
 
@@ -197,4 +197,32 @@ fn the_same_cause_gives_the_same_id_whatever_the_order_of_its_keys() {
     assert_eq!(EntityId::of_cause(&one), EntityId::of_cause(&other));
     assert!(EntityId::of_cause(&one).as_str().starts_with("of:"));
     assert_ne!(EntityId::of_cause(&one), EntityId::of_cause(&Json::Null));
+}
+
+#[test]
+fn links_are_seen_through_redirects_and_through_nothing_else() {
+    let mut spaces = Spaces::default();
+    let state = json!({"all": [link("one"), {"deep": link("two/a")}], "own": 1});
+    set(&mut spaces, "state", state);
+    let result = json!({"list": redirect("state/all"), "plain": link("state/all"), "gone": redirect("no/where")});
+    set(&mut spaces, "result", result);
+    let seen = |at: &str| {
+        let seen = links_seen(spaces.snapshot(), &cell(at)).into_iter();
+        let mut seen: Vec<_> = seen.map(|(way, to)| (way.to_string(), to)).collect();
+        seen.sort();
+        seen
+    };
+    let way = |way: &str, to: &str| (way.to_owned(), cell(to));
+    assert_eq!(
+        seen("result"),
+        [
+            way("/gone", "no/where"),
+            way("/list", "state/all"),
+            way("/list/0", "one"),
+            way("/list/1/deep", "two/a"),
+            way("/plain", "state/all"),
+        ]
+    );
+    assert_eq!(seen("state/all/1"), [way("/all/1/deep", "two/a")]);
+    assert_eq!(seen("nobody"), []);
 }

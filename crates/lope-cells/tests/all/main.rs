@@ -4,9 +4,11 @@
 
 mod fixture;
 mod identity;
+mod labels;
 mod links;
 mod reads;
 mod schemas;
 mod transactions;
 mod values;
+mod wording;
 mod writes;

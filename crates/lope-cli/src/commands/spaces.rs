@@ -8,7 +8,7 @@ mod streams;
 use lope::Client;
 use lope::reactive::{
     Arrival, CellAddress, HostError, NOTHING_RUNS, PoolOptions, SpaceAction, SpaceClient,
-    SpaceCommand, SpaceName, StoredReceipt, process, process_identity,
+    SpaceCommand, SpaceName, StoredReceipt, process, process_identity, wording,
 };
 use lope::stores::CreateStore;
 use lope_model::value;
@@ -107,7 +107,7 @@ fn done(receipt: &StoredReceipt) -> CliResult<()> {
         return Ok(());
     }
     let why = match &receipt.failure {
-        Some(failure) => format!("{}: {}", failure.kind, failure.message),
+        Some(failure) => wording::failure_text(&failure.kind, &failure.message),
         None => "nobody handled the stream: the event is with the dead letters".to_owned(),
     };
     Err(CliError::new(Exit::Failed, why))

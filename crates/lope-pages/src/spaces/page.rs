@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use lope::reactive::wording::{error_text, failure_text};
 use lope::reactive::{
     Arrival, CellAddress, HistoryEntry, HostError, Json as CellJson, NodeLine, ProcessReport,
     SpaceAction, SpaceEntry, SpaceName, StreamEvent, is_stream,
@@ -221,17 +222,6 @@ fn errors(reports: &[ProcessReport]) -> Markup {
     }
 }
 
-/// What a failure says: its type and its message.
-fn error_text(error: &CellJson) -> String {
-    let field = |key: &str| error.child(key).and_then(CellJson::as_str);
-    let kind = field("type").or_else(|| field("kind"));
-    match (kind, field("message")) {
-        (Some(kind), Some(message)) => format!("{kind}: {message}"),
-        (None, Some(message)) => message.to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 /// A named document: its entries, each with an address of its own.
 fn document(
     context: &ServerContext,
@@ -444,10 +434,8 @@ async fn send(
         Some(receipt) => match (&*receipt.outcome, &receipt.failure) {
             ("handled", _) => format!("The event to {named} has taken effect."),
             (_, Some(failure)) => {
-                format!(
-                    "The handler of {named} failed: {}: {}",
-                    failure.kind, failure.message
-                )
+                let why = failure_text(&failure.kind, &failure.message);
+                format!("The handler of {named} failed: {why}")
             }
             _ => format!("Nobody handles {named}: the event is with the dead letters."),
         },

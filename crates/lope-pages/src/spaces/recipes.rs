@@ -87,7 +87,7 @@ async fn report(context: &ServerContext, call: &ApiCall) -> Result<ProcessReport
     let names = [at.to_string(), text];
     let all = reports(context, &at.space).await?;
     let mut all = all.into_iter();
-    let found = all.find(|report| names.contains(&report.result));
+    let found = all.find(|report| names.contains(&report.result) || names.contains(&report.id));
     found.ok_or_else(|| ApiError::missing(format!("nothing runs into {}", names[1])))
 }
 

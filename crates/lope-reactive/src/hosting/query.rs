@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use lope_cells::address::CellAddress;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
+use lope_cells::labels::CellLabels;
 use lope_cells::project::is_stream;
+use lope_cells::read::{Extent, Reads};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::schema::Schema;
 use lope_cells::space::Spaces;
@@ -16,6 +18,7 @@ use lope_store::tables::At;
 use super::HostError;
 use super::space_store::SpaceStore;
 use crate::limit;
+use crate::runner::{add_names, names_of};
 
 impl SpaceStore {
     /// Does `work` on the documents that it reads, as they stood together at one moment. It may be
@@ -83,6 +86,19 @@ impl SpaceStore {
         self.query(|_, transaction| {
             let found = resolve(transaction, at, Follow::Every);
             found.is_ok_and(|found| found.value.as_ref().is_some_and(is_stream))
+        })
+        .await
+    }
+
+    /// What people call the documents of some spaces.
+    pub async fn labels(&self, spaces: &BTreeSet<SpaceName>) -> Result<CellLabels, HostError> {
+        self.query(|_, transaction| {
+            let mut labels = CellLabels::default();
+            for space in spaces {
+                transaction.record(&names_of(space), Extent::Whole);
+                add_names(&mut labels, space, transaction);
+            }
+            labels
         })
         .await
     }

@@ -179,11 +179,15 @@ impl SpaceStore {
         })
     }
 
-    /// What changed in the space, oldest first.
+    /// What changed in the space, oldest first; whoever did it is named as people do.
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, HostError> {
+        let labels = self.labels(&[self.space().clone()].into()).await?;
         let mut entries = Vec::new();
         for row in self.rows(&self.keys.all(HISTORY)).await? {
             entries.extend(self.changes_of(&row)?);
+        }
+        for entry in &mut entries {
+            entry.by = labels.text(&entry.by);
         }
         Ok(entries)
     }

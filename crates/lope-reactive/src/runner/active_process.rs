@@ -256,7 +256,7 @@ fn register(
         Some(recipe) => {
             let name = bound.named(recipe);
             // What was asked for and is not done is asked for again.
-            let may_rest = !bound.is_pending(&mut looking);
+            let may_rest = bound.why_pending(&mut looking).is_none();
             nodes.add_named(spec, name, spaces.snapshot(), may_rest)
         }
         None => nodes.add(spec),

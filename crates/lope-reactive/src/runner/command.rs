@@ -104,8 +104,10 @@ impl RecipeRunner {
         if is_open || !self.active.contains_key(&at.id) {
             return Ok(());
         }
-        let message = "it is the state of a recipe that runs: its 'argument' and what is \
-                       'internal' may be changed";
+        let message = format!(
+            "{at} is the state of a recipe that runs: its 'argument' and what is 'internal' may be \
+             changed"
+        );
         Err(Failure::new("State", message))
     }
 }
@@ -133,7 +135,8 @@ fn set(
     };
     let found = transaction.quietly(|transaction| transaction.get(at));
     if found.as_ref().is_some_and(is_stream) && !is_stream(value) {
-        let message = "it is a stream: events are sent to it, as with 'lope streams send'";
+        let message =
+            format!("{at} is a stream: events are sent to it, as with 'lope streams send'");
         return Err(Failure::new("Stream", message));
     }
     transaction.set(at, value).map_err(not_written)

@@ -23,6 +23,7 @@ use lope_cells::project::{ArgumentPart, Projected, observe, project_parts, proje
 use lope_cells::read::{Reads, has_links};
 use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
+use lope_cells::wording::error_text;
 use lope_cells::write::replace;
 
 /// A node of a recipe, tied to the cells of one process.
@@ -215,15 +216,17 @@ impl BoundNode {
         Ok(())
     }
 
-    /// Whether it is an effect that was asked for and is not done.
-    pub(super) fn is_pending(&self, transaction: &mut Transaction) -> bool {
+    /// Whether it is an effect that was asked for and is not done: why it has to run then.
+    pub(super) fn why_pending(&self, transaction: &mut Transaction) -> Option<String> {
         let NodeWork::Effect(_) = self.work else {
-            return false;
+            return None;
         };
-        let output = Link::from_json(&self.outputs);
-        let output = output.and_then(|output| transaction.get(&output.target(&self.base)));
-        let pending = output.as_ref().and_then(|output| output.child("pending"));
-        pending == Some(&Json::Bool(true))
+        let output = Link::from_json(&self.outputs)?.target(&self.base);
+        let output = transaction.get(&output)?;
+        let is_pending = output.child("pending") == Some(&Json::Bool(true));
+        let error = output.child("error").map(error_text);
+        let error = error.map_or_else(String::new, |error| format!(": {error}"));
+        is_pending.then(|| format!("what it asked for is not done{error}"))
     }
 
     /// What the function is called with, read through its schema.

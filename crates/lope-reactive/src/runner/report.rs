@@ -7,12 +7,13 @@ use std::sync::Arc;
 use lope_cells::address::CellAddress;
 use lope_cells::id::EntityId;
 use lope_cells::json::{Json, Object};
+use lope_cells::labels::CellLabels;
 use lope_cells::link::Link;
 use lope_cells::space::{Spaces, Unrecorded};
 use serde::Serialize;
 
 use super::RecipeRunner;
-use super::labels::Labels;
+use super::labels::{add_children, labels_of};
 use super::node::described;
 use super::setup::nested_recipe;
 use crate::binding::{bind, targets};
@@ -25,8 +26,10 @@ use crate::scheduler::{NodeKey, NodeRole};
 /// A process that runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessReport {
-    /// The cell with its result, by name if it has one.
+    /// The cell with its result, by name if it has one; of a child, by the way that leads to it.
     pub result: String,
+    /// The same cell, by the id of its document.
+    pub id: String,
     /// The document that holds its state.
     pub process: String,
     pub recipe: String,
@@ -50,6 +53,8 @@ pub struct FailingNode {
     pub path: String,
     /// The cell that its process runs into.
     pub cell: String,
+    /// The same cell, by the id of its document.
+    pub id: String,
     /// The error, or why it is left out.
     pub why: Json,
 }
@@ -90,8 +95,9 @@ pub struct NodeLine {
     pub last_failure: Option<Json>,
     /// What became of what it asked other spaces for: what was `handled` last, what `failed`.
     pub sent: Option<Json>,
-    /// The cell that a recipe among the nodes runs into.
+    /// The cell that a recipe among the nodes runs into, and the same by the id of its document.
     pub into: Option<String>,
+    pub into_id: Option<String>,
     /// Cells that it reads or writes and that are not listed.
     pub left_out: usize,
 }
@@ -100,18 +106,21 @@ pub struct NodeLine {
 struct Telling<'a> {
     spaces: &'a Spaces,
     nodes: &'a Nodes,
-    labels: Labels,
+    labels: CellLabels,
 }
 
 impl RecipeRunner {
     /// Everything that runs.
     pub fn report(&self, spaces: &Spaces, nodes: &Nodes) -> Vec<ProcessReport> {
+        let cells = spaces.snapshot();
+        let running = entries(cells.at(&self.running_set));
+        let mut labels = labels_of(&self.space, &Unrecorded(cells));
+        add_children(&mut labels, &self.space, &running, cells);
         let telling = Telling {
             spaces,
             nodes,
-            labels: Labels::of(&self.space, &Unrecorded(spaces.snapshot())),
+            labels,
         };
-        let running = entries(spaces.snapshot().at(&self.running_set));
         let mut told: BTreeMap<EntityId, ProcessReport> = BTreeMap::new();
         for (process, owner) in &running {
             if let Some(mut report) = self.process_report(process, &telling) {
@@ -126,7 +135,7 @@ impl RecipeRunner {
 
     /// What a node is called in other spaces.
     pub(super) fn node_title(&self, name: &str, spaces: &Spaces) -> Arc<str> {
-        let name = Labels::of(&self.space, &Unrecorded(spaces.snapshot())).text(name);
+        let name = labels_of(&self.space, &Unrecorded(spaces.snapshot())).text(name);
         format!("{}/{name}", self.space).into()
     }
 
@@ -147,9 +156,10 @@ impl RecipeRunner {
             .collect();
         let keys: BTreeMap<usize, NodeKey> = active.nodes.iter().copied().collect();
         let lines = recipe.nodes.iter().enumerate().map(|(index, part)| {
-            let known = keys
-                .get(&index)
-                .and_then(|key| line(*key, telling, &places));
+            let key = keys.get(&index);
+            let known = key.and_then(|key| line(*key, telling, &places));
+            let bound = key.and_then(|key| self.nodes.get(key));
+            let asked = bound.and_then(|bound| bound.why_pending(&mut telling.spaces.begin()));
             let line = known.unwrap_or_else(|| self.silent_line(index, part, &at, telling));
             let error = errors.child(&index.to_string()).cloned();
             let sent = receipts.child(&index.to_string()).cloned();
@@ -158,19 +168,22 @@ impl RecipeRunner {
                 module: part.module.kind().to_owned(),
                 error,
                 sent,
+                pending: asked.or(line.pending),
                 ..line
             }
         });
-        let cell = telling.labels.cell(&result);
+        let undone = refused(&receipts);
+        let notes = [&errors, &warnings, &undone];
         Some(ProcessReport {
+            failures: own_failures(&result, &telling.labels, notes),
+            result: telling.labels.cell(&result),
+            id: result.to_string(),
             process: process.to_string(),
             recipe: recipe.id.to_string(),
             name: name.map(str::to_owned),
             parent: None,
             nodes: lines.collect(),
             failing: 0,
-            failures: own_failures(&cell, [&errors, &warnings, &refused(&receipts)]),
-            result: cell,
             warnings,
         })
     }
@@ -200,6 +213,7 @@ impl RecipeRunner {
             role: "recipe",
             live: true,
             into: Some(telling.labels.cell(&into)),
+            into_id: Some(into.to_string()),
             writes: writes.iter().map(|at| telling.labels.cell(at)).collect(),
             ..NodeLine::default()
         }
@@ -207,12 +221,13 @@ impl RecipeRunner {
 }
 
 /// What a process cell says of its own nodes.
-fn own_failures(cell: &str, notes: [&Json; 3]) -> Vec<FailingNode> {
+fn own_failures(cell: &CellAddress, labels: &CellLabels, notes: [&Json; 3]) -> Vec<FailingNode> {
     let notes = notes.into_iter().filter_map(Json::as_object);
     let failing = notes.flat_map(Object::iter);
     let failing = failing.map(|(node, why)| FailingNode {
         path: node.to_string(),
-        cell: cell.to_owned(),
+        cell: labels.cell(cell),
+        id: cell.to_string(),
         why: why.clone(),
     });
     failing.collect()
@@ -272,7 +287,7 @@ fn hand_up(
 }
 
 /// The first of some cells.
-fn listed(labels: &Labels, all: &[CellAddress]) -> Vec<String> {
+fn listed(labels: &CellLabels, all: &[CellAddress]) -> Vec<String> {
     let all = all.iter().take(LISTED_MAX);
     all.map(|at| labels.cell(at)).collect()
 }

@@ -668,6 +668,28 @@ fn map_keeps_a_child_per_element_by_its_identity() {
 }
 
 #[test]
+fn what_map_started_for_an_element_goes_on_where_it_was_when_the_element_comes_back() {
+    let mut host = Host::new();
+    let item = |id: &str| json!({"id": id, "n": 0});
+    let counting = json!({
+        "initial": {"internal": {"count": 0}},
+        "result": {"count": alias(&["internal", "count"])},
+        "nodes": [native("double", json!({"x": alias(&["argument", "element", "n"])}), "out")]
+    });
+    host.set("items", json!([item("a"), item("b")]));
+    let argument = json!({"items": link("items")});
+    host.run(Some(mapping("map", counting)), Some(argument), "result")
+        .unwrap();
+    host.set("result/list/1/count", 9);
+    for gone in [json!([item("a")]), json!("no list at all")] {
+        host.set("items", gone);
+        host.set("items", json!([item("b"), item("a")]));
+        assert_eq!(host.get("result/list/0/count"), Some(9.into()));
+        assert_eq!(host.get("result/list/1/count"), Some(0.into()));
+    }
+}
+
+#[test]
 fn filter_keeps_the_elements_for_which_the_recipe_says_so() {
     let mut host = Host::new();
     let items =

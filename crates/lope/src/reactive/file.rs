@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lope_cells::Json;
 use lope_cells::link::rewrite;
+use lope_cells::{Json, wording};
 use lope_definition::Problem;
 use lope_definition::yaml::LocatedDocument;
 use lope_reactive::Recipe;
@@ -61,7 +61,7 @@ pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
         .count() as u32;
     let built = JavaScript::default().build_recipe(source);
     let document = built.map_err(|failure| {
-        let mut problem = unreadable(&format!("{}: {}", failure.kind, failure.message));
+        let mut problem = unreadable(&wording::failure_text(&failure.kind, &failure.message));
         if let Some((line, column)) = place_in_recipe(&failure) {
             problem.at.line = line + above;
             problem.at.column = column;
@@ -112,7 +112,7 @@ fn scripts(
                 if let FunctionCode::JavaScript(source) = function.code
                     && let Err(failure) = checker.check(&source)
                 {
-                    let message = format!("{}: {}", failure.kind, failure.message);
+                    let message = wording::failure_text(&failure.kind, &failure.message);
                     found.push(problem(&code_at, message));
                 }
             }

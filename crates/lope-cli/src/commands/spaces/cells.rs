@@ -216,22 +216,23 @@ async fn links(opened: &OpenSpaces, at: &CellAddress, output: Output) -> CliResu
     let value = opened.spaces.space(&at.space).stored(at).await?;
     let value = value.ok_or_else(|| nothing(at))?;
     let found = links_of(&value, at);
-    let lines: Vec<serde_json::Value> = found
-        .iter()
-        .map(|(from, link, to)| {
-            json!({ "cell": from.to_string(), "target": to.to_string(), "redirect": link.redirect })
-        })
-        .collect();
-    let mut table = Table::new([
-        Column::whole("CELL"),
-        Column::whole("KIND"),
-        Column::cut("TARGET"),
-    ]);
+    let mut lines = Vec::new();
+    let titles = ["CELL", "KIND"].map(Column::whole);
+    let mut table = Table::new(titles.into_iter().chain([Column::cut("TARGET")]));
+    let spaces = found.iter().map(|(_, _, to)| to.space.clone()).collect();
+    let labels = opened.spaces.space(&at.space).labels(&spaces).await?;
     for (from, link, to) in &found {
+        lines.push(
+            json!({ "cell": from.to_string(), "target": to.to_string(), "redirect": link.redirect }),
+        );
         let kind = if link.redirect { "redirect" } else { "link" };
-        table.row(vec![from.path.to_string(), kind.to_owned(), to.to_string()]);
+        table.row(vec![
+            from.path.to_string(),
+            kind.to_owned(),
+            labels.cell(to),
+        ]);
     }
-    output.document(&lines.into(), &table.lines(width()).join("\n"));
+    output.document(&json!(lines), &table.lines(width()).join("\n"));
     Ok(Exit::Done)
 }
 

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use lope::reactive::json::Object;
+use lope::reactive::wording::{error_text, failed_event_text, undone_text};
 use lope::reactive::{
     FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName, read_recipe,
     read_recipe_script, unreadable,
@@ -236,6 +238,8 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
             continue;
         }
         let reports = opened.spaces.report(&space).await?;
+        let is_hosted = entry.host.is_some();
+        let standing = if is_hosted { "hosted" } else { "at rest" };
         let own = reports.iter().filter(|report| report.parent.is_none());
         for report in own.clone() {
             rows.push(vec![
@@ -243,12 +247,7 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
                 report.name.clone().unwrap_or_default(),
                 report.nodes.len().to_string(),
                 report.failing.to_string(),
-                if entry.host.is_some() {
-                    "hosted"
-                } else {
-                    "at rest"
-                }
-                .to_owned(),
+                standing.to_owned(),
             ]);
         }
         values.push(json!({
@@ -281,7 +280,7 @@ async fn report(cell: &str, settings: &Settings) -> CliResult<ProcessReport> {
     let names = [cell.to_owned(), at.to_string()];
     let found = reports?
         .into_iter()
-        .find(|report| names.contains(&report.result));
+        .find(|report| names.contains(&report.result) || names.contains(&report.id));
     found.ok_or_else(|| nothing_runs(cell))
 }
 
@@ -302,9 +301,9 @@ fn show(report: &ProcessReport) -> String {
         ));
         lines.extend(deeds(node).map(|deed| format!("    {deed}")));
     }
-    if let Some(warnings) = report.warnings.as_object() {
-        let warnings = warnings.iter();
-        lines.extend(warnings.map(|(node, text)| format!("  warning: node {node}: {text}")));
+    let warnings = report.warnings.as_object().into_iter();
+    for (node, text) in warnings.flat_map(Object::iter) {
+        lines.push(format!("  warning: node {node}: {}", error_text(text)));
     }
     lines.extend(failures_below(report));
     lines.join("\n")
@@ -312,24 +311,26 @@ fn show(report: &ProcessReport) -> String {
 
 /// What a node did and what came of it, as far as it is special.
 fn deeds(node: &NodeLine) -> impl Iterator<Item = String> {
-    let failed = node.error.as_ref().map(|error| format!("failed: {error}"));
-    let into = node.into.as_ref().map(|cell| format!("runs into {cell}"));
-    let event = node.event.as_ref();
-    let event = event.map(|event| format!("its last event was '{event}'"));
-    let last_failure = node.last_failure.as_ref();
-    let last_failure = last_failure.map(|failure| format!("failed last: {failure}"));
+    let error = node.error.as_ref().map(error_text);
     let sent = node.sent.as_ref().and_then(|sent| sent.child("failed"));
-    let sent = sent.map(|receipt| format!("sent and not done: {receipt}"));
-    [failed, into, event, last_failure, sent]
-        .into_iter()
-        .flatten()
+    let event = node.event.as_ref();
+    [
+        error.map(|error| format!("failed: {error}")),
+        (node.into.as_ref()).map(|cell| format!("runs into {cell}")),
+        event.map(|event| format!("its last event was '{event}'")),
+        node.last_failure.as_ref().map(failed_event_text),
+        sent.map(undone_text),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// What does not work in what a process started, and in its result as a whole.
 fn failures_below(report: &ProcessReport) -> Vec<String> {
     let is_own = |path: &str| path.parse::<usize>().is_ok();
     let below = report.failures.iter().filter(|node| !is_own(&node.path));
-    let told = |node: &FailingNode| format!("  node {} in {}: {}", node.path, node.cell, node.why);
+    let why = |it: &FailingNode| error_text(&it.why);
+    let told = |it: &FailingNode| format!("  node {} in {}: {}", it.path, it.cell, why(it));
     let mut lines: Vec<String> = below.map(told).collect();
     if report.failing > report.failures.len() {
         let more = report.failing - report.failures.len();

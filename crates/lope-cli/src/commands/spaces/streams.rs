@@ -67,26 +67,20 @@ async fn send(
     let space = event.stream.space.clone();
     let store = opened.spaces.space(&space);
     if !store.is_stream(&event.stream).await? {
-        remark(
-            output,
-            &format!("{named} is no stream now; waiting for one"),
-        );
+        let said = format!("{named} is no stream now; waiting for one");
+        remark(output, &said);
     }
     let id = event.id.to_string();
     let arrival = Arrival::Event(event);
     if no_wait {
         store.deliver(&arrival).await?;
-        output.result(
-            &json!({ "event": id, "outcome": null }),
-            &format!("{id} sent"),
-        );
+        let told = json!({ "event": id, "outcome": null });
+        output.result(&told, &format!("{id} sent"));
         return Ok(Exit::Done);
     }
     let receipt = opened.spaces.request(&space, &arrival).await?;
     done(&receipt)?;
-    output.result(
-        &json!({ "event": id, "outcome": receipt.outcome }),
-        &format!("{id} {}", receipt.outcome),
-    );
+    let told = json!({ "event": id, "outcome": receipt.outcome });
+    output.result(&told, &format!("{id} {}", receipt.outcome));
     Ok(Exit::Done)
 }
