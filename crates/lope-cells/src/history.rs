@@ -1,6 +1,6 @@
 //! What a wave changed, as it is kept: change by change, and of very many changes the documents alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,34 @@ use crate::id::EntityId;
 use crate::json::Json;
 use crate::limit;
 use crate::path::CellPath;
+use crate::scheduler::ChangedBy;
+
+/// Where documents changed, and who changed each place last, in the order in which they first did.
+#[derive(Debug, Default)]
+pub struct ChangedCells {
+    cells: Vec<(EntityId, CellPath, ChangedBy)>,
+    /// Where each stands in the list.
+    places: HashMap<(EntityId, CellPath), usize>,
+}
+
+impl ChangedCells {
+    pub fn note(&mut self, id: &EntityId, path: &CellPath, by: &ChangedBy) {
+        let next = self.cells.len();
+        let place = self.places.entry((id.clone(), path.clone()));
+        match self.cells.get_mut(*place.or_insert(next)) {
+            Some((_, _, last)) => *last = by.clone(),
+            None => self.cells.push((id.clone(), path.clone(), by.clone())),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    pub fn take(&mut self) -> Vec<(EntityId, CellPath, ChangedBy)> {
+        std::mem::take(self).cells
+    }
+}
 
 /// A cell that a wave changed.
 #[derive(Clone, Debug, PartialEq)]

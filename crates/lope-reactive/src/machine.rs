@@ -29,10 +29,10 @@ pub use lope_cells::chain::PostChain;
 use lope_cells::chain::{Chains, LastingChain};
 use lope_cells::elsewhere::Elsewhere;
 use lope_cells::error::{CommitError, CommitRefusal, WriteError};
-use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::history::ChangedCells;
+use lope_cells::id::SpaceName;
 use lope_cells::json::Json;
 pub use lope_cells::nodes::{NodeName, Nodes};
-use lope_cells::path::CellPath;
 pub use lope_cells::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::space::{Committed, Spaces};
@@ -119,7 +119,7 @@ pub struct SpaceMachine<P> {
     /// Nodes that ran since the last wave, and those that did not settle.
     ran: BTreeMap<NodeKey, Option<Box<NonSettling>>>,
     /// Where documents changed since the last wave, and who did it.
-    changed: BTreeMap<(EntityId, CellPath), ChangedBy>,
+    changed: ChangedCells,
     /// Whether a wave has begun that has not settled yet.
     is_settling: bool,
     /// Whether there is more to save than one wave takes, so that another one follows at once.
@@ -147,7 +147,7 @@ impl<P: Program> SpaceMachine<P> {
             },
             saving: None,
             ran: BTreeMap::new(),
-            changed: BTreeMap::new(),
+            changed: ChangedCells::default(),
             is_settling: false,
             is_cut: false,
             wave_nodes: limit::WAVE_NODES_MAX,
@@ -535,9 +535,9 @@ impl<P: Program> SpaceMachine<P> {
         self.nodes.scheduler.changed(&committed.changes, by);
         self.wave.add(committed);
         for change in &committed.changes {
-            let paths = change.paths.iter();
-            let keys = paths.map(|path| (change.id.clone(), path.clone()));
-            self.changed.extend(keys.map(|key| (key, by.clone())));
+            for path in &change.paths {
+                self.changed.note(&change.id, path, by);
+            }
         }
         self.program
             .committed(committed, &self.spaces, &mut self.nodes);

@@ -14,7 +14,7 @@ impl<P: Program> SpaceMachine<P> {
             .nodes
             .take_removed(self.wave_nodes.saturating_sub(self.ran.len()))
         {
-            self.wave.nodes.insert(name, None);
+            self.wave.nodes.push((name, None));
         }
         self.is_cut |= self.nodes.has_removed();
         for (node, report) in std::mem::take(&mut self.ran) {
@@ -22,7 +22,7 @@ impl<P: Program> SpaceMachine<P> {
             let unsettled = unsettled.or_else(|| self.chains.take_note(node, now));
             let cells = self.spaces.snapshot();
             if let Some((name, record, wiring)) = self.nodes.record(node, cells, unsettled) {
-                self.wave.nodes.insert(name.clone(), Some(record));
+                self.wave.nodes.push((name.clone(), Some(record)));
                 self.wave
                     .wirings
                     .extend(wiring.map(|wiring| (name, wiring)));
@@ -43,7 +43,7 @@ impl<P: Program> SpaceMachine<P> {
 
     /// Puts down what changed, as it stands now.
     pub(super) fn note_history(&mut self) {
-        for ((id, path), by) in std::mem::take(&mut self.changed) {
+        for (id, path, by) in self.changed.take() {
             let document = self.spaces.snapshot().document(&self.space, &id);
             let value = document.and_then(|root| root.at(path.keys())).cloned();
             self.wave.history.push(CellChange {

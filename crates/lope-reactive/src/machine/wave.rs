@@ -27,8 +27,8 @@ pub struct Wave {
     pub effects: Vec<EffectRequest>,
     /// What was asked of other spaces, and of streams, in order.
     pub posts: Vec<SpacePost>,
-    /// How the nodes fared that ran, by name; none for one that was taken out.
-    pub nodes: BTreeMap<Arc<str>, Option<NodeRecord>>,
+    /// How the nodes fared that ran, each by its name once; none for one that was taken out.
+    pub nodes: Vec<(Arc<str>, Option<NodeRecord>)>,
     /// What those read and write that read or write something else than before.
     pub wirings: BTreeMap<Arc<str>, NodeWiring>,
     /// Where documents changed, with what stands there now and who changed it.
