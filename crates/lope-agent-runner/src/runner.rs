@@ -231,7 +231,7 @@ impl TaskRunner {
             self.log
                 .line("asked to stop: what hooks have not heard is told by others");
             ending.send_replace(TellingEnd::Now);
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             () = &mut telling, if !is_told => {}
