@@ -17,6 +17,7 @@ use lope_remote::CommandHost;
 use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
+use crate::asked_together::StoreQuestions;
 use crate::execution_pages::ExecutionPages;
 use crate::feed::{Feed, NamedChanges, RunChanges};
 use crate::guesses::Guesses;
@@ -46,6 +47,8 @@ pub struct ServerContext {
     pub document: Json,
     pub streams: Arc<Semaphore>,
     pub redactions: Arc<Redactions>,
+    /// What many ask at once.
+    pub questions: StoreQuestions,
     pub run_feed: Arc<Feed<RunChanges>>,
     pub schedule_feed: Arc<Feed<NamedChanges>>,
     pub mailbox_feed: Arc<Feed<NamedChanges>>,
@@ -105,6 +108,7 @@ impl ServerContext {
             schedule_feed: Arc::new(Feed::new(NamedChanges::of_schedules())),
             mailbox_feed: Arc::new(Feed::new(NamedChanges::of_mailboxes())),
             redactions,
+            questions: StoreQuestions::default(),
             bulk_notification: BulkNotification::default(),
             execution_pages: ExecutionPages::default(),
             guesses: Guesses::default(),

@@ -6,6 +6,7 @@
 //! endpoints there are is not known here: `lope-server` has the table and the listener.
 
 pub mod api_error;
+pub mod asked_together;
 pub mod call;
 pub mod clock;
 pub mod commands;

@@ -2,8 +2,13 @@
 //! and of it no more than is shown.
 
 use lope::Client;
+use lope::config::Config;
+use lope::workers::Logs;
+use lope_model::Value;
+use lope_server::{Listening, ServerParts};
 use serde_json::json;
 
+use super::fixture::http::{self, Request};
 use super::fixture::metered::ReadMeter;
 use super::fixture::{Ground, settings};
 
@@ -55,4 +60,54 @@ async fn only_the_pages_that_show_a_result_read_it_and_no_more_of_it_than_they_s
     let text = ground.get(&format!("/runs/{short}")).await.text();
     assert!(text.contains("short") && !text.contains("This is the beginning"));
     ground.close().await;
+}
+
+/// Starts come by the thousand a second: which version is deployed is asked, and the run is stored.
+/// Whoever starts a run that is there is told how it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_asks_the_store_twice_and_one_that_is_there_a_third_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("lope.db").display());
+    let opened = Client::open(&url).await.unwrap();
+    let meter = ReadMeter::default();
+    let parts = ServerParts {
+        client: Client::new(meter.over(opened.store())),
+        runner: None,
+        logs: Logs::at(folder.path().join("logs")),
+        config: Config::default(),
+        env: Value::Null,
+        commands: None,
+    };
+    let listening = Listening::bind(settings("127.0.0.1:0")).await.unwrap();
+    let server = listening.serve(parts);
+    let yaml = "name: quick\nsteps: { a: { let: 1 } }\n";
+    let deploy = Request::post("/api/workflows").body("application/yaml", yaml);
+    assert_eq!(http::send(server.address(), &deploy).await.status, 201);
+    let request =
+        |key: &str| Request::post("/api/runs").json(&json!({ "workflow": "quick", "key": key }));
+    for (keys, status, calls) in [
+        (["a", "b", "c", "d"], 201, 2),
+        (["a", "b", "a", "b"], 200, 3),
+    ] {
+        let mut fewest = u64::MAX;
+        for key in keys {
+            meter.take();
+            let answer = http::send(server.address(), &request(key)).await;
+            // Whoever looks for bulk actions asks now and then, too.
+            fewest = fewest.min(meter.take().calls);
+            let text = answer.text();
+            assert_eq!(answer.status, status, "{text}");
+            let told = answer.json();
+            let told = (&told["workflow"], &told["status"], &told["existed"]);
+            let existed = json!(status == 200);
+            assert_eq!(
+                told,
+                (&json!("quick"), &json!("queued"), &existed),
+                "{text}"
+            );
+        }
+        assert_eq!(fewest, calls, "{status}");
+    }
+    server.stop().await;
+    opened.close().await.unwrap();
 }

@@ -65,7 +65,7 @@ async fn runner(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 }
 
 async fn queues(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
-    let queues = context.client.queues().await?;
+    let queues = context.questions.queues(&context.client).await?;
     let queues = queues.iter().map(|queue| {
         json!({
             "queue": queue.queue,

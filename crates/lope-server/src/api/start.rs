@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use lope::PreparedRun;
-use lope::runs::{Admitted, RunStartOptions};
+use lope::runs::{Admitted, LiveStatus, RunStartOptions};
 use lope_model::{Priority, QueueName, Value};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
@@ -57,21 +57,23 @@ async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     if request.key.is_none() {
         request.key = call.header("idempotency-key").map(str::to_owned);
     }
+    let workflow = request.workflow.clone();
     let (run, fresh) = begin(&context, request).await?;
-    let record = context.client.run(run).await?;
-    let record = record.ok_or_else(|| ApiError::missing(format!("there is no run {run}")))?;
-    let value = json!({
-        "run_id": run,
-        "workflow": record.workflow,
-        "status": record.status.as_str(),
-        "existed": !fresh,
-    });
+    // A run that is new waits for a runner; one that was there has gone on since.
     let status = if fresh {
+        LiveStatus::Queued.as_str()
+    } else {
+        let there = context.client.listed(&[run]).await?.pop();
+        let there = there.ok_or_else(|| ApiError::missing(format!("there is no run {run}")))?;
+        there.status.as_str()
+    };
+    let value = json!({ "run_id": run, "workflow": workflow, "status": status, "existed": !fresh });
+    let code = if fresh {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
-    Ok(reply::json_with(status, &value))
+    Ok(reply::json_with(code, &value))
 }
 
 /// Start what was asked for. The run, and whether it is new.
@@ -79,12 +81,13 @@ pub(crate) async fn begin(
     context: &ServerContext,
     request: StartRequest,
 ) -> Result<(lope::RunId, bool), ApiError> {
-    let plan = context.client.latest_plan(&request.workflow).await?;
+    let (client, questions) = (&context.client, &context.questions);
+    let plan = questions.latest_plan(client, &request.workflow).await?;
     let plan = plan.ok_or_else(|| no_workflow(&request.workflow))?;
     let options = options(context, request)?;
     let limits = &context.config.engine.queue_limits;
     let prepared = PreparedRun::new(&plan, options, limits)?;
-    let (run, admitted) = context.client.start(prepared).await?;
+    let (run, admitted) = client.start(prepared).await?;
     match admitted {
         Admitted::Created { .. } => Ok((run, true)),
         Admitted::Exists { .. } => Ok((run, false)),

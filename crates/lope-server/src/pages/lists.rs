@@ -28,43 +28,51 @@ const RECENTLY: Span = Span::from_secs(300);
 /// How soon a page looks again that no events tell of, in seconds.
 const EVERY: u32 = 5;
 
-/// How a queue moves: who waits, and how many of its youngest have ended.
-struct Pace {
-    waiting: Vec<RunRecord>,
-    ended: usize,
-    more: bool,
-}
+/// How a queue moves: how many of its youngest have ended.
+struct Pace(usize);
 
 impl Pace {
     async fn of(context: &ServerContext, queue: &QueueName) -> Result<Self, ApiError> {
-        let now = clock::now();
-        let of = |statuses: Vec<RunStatus>, since| RunFilter {
-            statuses,
-            queue: Some(queue.clone()),
-            since,
-            limit: LOOKED_AT,
-            ..RunFilter::default()
-        };
-        let queued = of(vec![RunStatus::Live(LiveStatus::Queued)], None);
-        let mut waiting = context.client.list(queued).await?;
-        waiting.retain(|it| it.due.is_some_and(|due| due <= now));
         let ends = [
             FinalStatus::Completed,
             FinalStatus::Failed,
             FinalStatus::Cancelled,
         ];
-        let ends = ends.map(RunStatus::Final).to_vec();
-        let ended = context.client.list(of(ends, Some(now.minus(RECENTLY))));
-        let ended = ended.await?.len();
-        Ok(Self {
-            waiting,
-            ended,
-            more: ended == LOOKED_AT,
-        })
+        let recent = RunFilter {
+            since: Some(clock::now().minus(RECENTLY)),
+            ..of_queue(queue, ends.map(RunStatus::Final).to_vec())
+        };
+        Ok(Self(context.client.list(recent).await?.len()))
     }
 
     fn ended(&self) -> Markup {
-        html! { (self.ended) @if self.more { "+" } }
+        html! { (self.0) @if self.0 == LOOKED_AT { "+" } }
+    }
+}
+
+/// Runs of a queue that wait for a runner.
+async fn waiting(context: &ServerContext, queue: &QueueName) -> Result<Vec<RunRecord>, ApiError> {
+    let queued = of_queue(queue, vec![RunStatus::Live(LiveStatus::Queued)]);
+    let now = clock::now();
+    let mut waiting = context.client.list(queued).await?;
+    waiting.retain(|it| it.due.is_some_and(|due| due <= now));
+    Ok(waiting)
+}
+
+fn of_queue(queue: &QueueName, statuses: Vec<RunStatus>) -> RunFilter {
+    RunFilter {
+        statuses,
+        queue: Some(queue.clone()),
+        limit: LOOKED_AT,
+        ..RunFilter::default()
+    }
+}
+
+/// How it stands with runs that are due and runs that are owned, in words.
+fn standing_of(due: u64, owned: u64) -> String {
+    match (due, owned) {
+        (0, 0) => "No run waits for a runner, and none is in the hands of one.".to_owned(),
+        (due, owned) => format!("{due} due and waiting for a runner, {owned} in the hands of one."),
     }
 }
 
@@ -87,7 +95,7 @@ fn queue_path(context: &ServerContext, queue: &QueueName) -> String {
 }
 
 pub(crate) async fn queues(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let queues = context.client.queues().await?;
+    let queues = context.questions.queues(&context.client).await?;
     let mut paces = Vec::new();
     for queue in queues.iter().take(PACED) {
         paces.push(Pace::of(&context, &queue.queue).await?);
@@ -96,7 +104,7 @@ pub(crate) async fn queues(context: Arc<ServerContext>, call: ApiCall) -> ApiRes
     let owned: u64 = queues.iter().map(|queue| queue.owned).sum();
     let body = html! {
         div.head { h1 { "Queues" } span.grow {} span.dim #live {} }
-        p.sentence data-part="sentence" { (due) " due and waiting for a runner, " (owned) " in the hands of one." }
+        p.sentence data-part="sentence" { (standing_of(due, owned)) }
         div.card.flush data-part="queues" {
             @if queues.is_empty() { (empty("No run waits anywhere.", "lope start examples/hello.yaml --queue default")) }
             @else { table {
@@ -133,13 +141,14 @@ fn shown(
 pub(crate) async fn queue(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let name = QueueName::parse(call.param("name"))
         .map_err(|error| ApiError::bad(format!("queue: {error}")))?;
-    let queues = context.client.queues().await?;
+    let queues = context.questions.queues(&context.client).await?;
     let counts = queues.iter().find(|it| it.queue == name);
     let pace = Pace::of(&context, &name).await?;
+    let waiting = waiting(&context, &name).await?;
     let count = |of: fn(&lope::runs::QueueCount) -> u64| counts.map_or(0, of);
     let body = html! {
         div.head { h1 { "Queue " (name) } span.grow {} span.dim #live {} }
-        p.sentence data-part="sentence" { (count(|it| it.due)) " due and waiting for a runner, " (count(|it| it.owned)) " in the hands of one." }
+        p.sentence data-part="sentence" { (standing_of(count(|it| it.due), count(|it| it.owned))) }
         div.card data-part="facts" { dl.facts {
             dt { "Oldest due" } dd { (age(counts.and_then(|it| it.oldest))) }
             dt { "Ended" } dd { (pace.ended()) " of the runs of the last 5 minutes" }
@@ -148,19 +157,20 @@ pub(crate) async fn queue(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
             dt { "Limit" } dd { (limit(&context, &name)) }
         } }
         h2 { "Due" }
-        div.card.flush data-part="due" { (table(&context, &pace.waiting, "No run waits for a runner.")) }
+        div.card.flush data-part="due" { (table(&context, &waiting, count(|it| it.due), "No run waits for a runner.")) }
         p { a href=(format!("{}?queue={}", context.path("/"), encoded(name.as_str()))) { "All runs of this queue" } }
     };
     let title = format!("Queue {name}");
     Ok(shown(&context, &call, &title, "/queues", &body))
 }
 
-fn table(context: &ServerContext, records: &[RunRecord], none: &str) -> Markup {
+/// Runs, of so many that there are.
+fn table(context: &ServerContext, records: &[RunRecord], all: u64, none: &str) -> Markup {
+    let shown = records.len().min(RUNS) as u64;
     html! {
-        @if records.is_empty() { div.empty { (none) } } @else {
-            table { (runs::head()) tbody { @for record in records.iter().take(RUNS) { (runs::row(context, record)) } } }
-            @if records.len() > RUNS { p.dim.single { "and " (records.len() - RUNS) " more" } }
-        }
+        @if all == 0 && records.is_empty() { div.empty { (none) } }
+        @if !records.is_empty() { table { (runs::head()) tbody { @for record in records.iter().take(RUNS) { (runs::row(context, record)) } } } }
+        @if all > shown { p.dim.single { "and " (all - shown) " more" } }
     }
 }
 
@@ -242,7 +252,7 @@ pub(crate) async fn runner(context: Arc<ServerContext>, call: ApiCall) -> ApiRes
             dt { "Serves" } dd { (serves(runner)) }
         } }
         h2 { "Its runs" }
-        div.card.flush data-part="runs" { (table(&context, &owned, "It has no run in hand.")) }
+        div.card.flush data-part="runs" { (table(&context, &owned, runner.owns, "It has no run in hand.")) }
     };
     let title = format!("Runner {}", runner.name);
     Ok(still(&context, &call, &title, &body))
