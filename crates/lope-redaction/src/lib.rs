@@ -84,8 +84,7 @@ impl Redaction {
     /// A run as it may be shown.
     pub fn record(&self, record: &mut RunRecord) {
         if let Some(result) = result_of(record) {
-            let shown = self.value(&RedactedOf::Result, &result);
-            record.result = Some(codec::result_bytes(&shown));
+            record.result = Some(codec::result_bytes(&self.result(&result)));
         }
         let error = record.error.as_deref();
         if let Some(failure) = error.and_then(|bytes| codec::read_error(bytes).ok()) {
@@ -112,10 +111,26 @@ impl Redaction {
         self.value(&RedactedOf::Input, input)
     }
 
+    /// A result as it may be shown.
+    pub fn result(&self, result: &Value) -> Value {
+        self.value(&RedactedOf::Result, result)
+    }
+
+    /// The beginning of a result as it may be shown. What it is cut in may go on as something hidden,
+    /// and then it ends before that. No path leads into it: see [`Redaction::looks_into_results`].
+    pub fn result_head(&self, head: Value) -> Value {
+        self.result(&self.ended(head))
+    }
+
+    /// Is what must not be shown looked for in results?
+    pub fn looks_into_results(paths: &[RedactedPath]) -> bool {
+        paths.iter().any(|path| path.of == RedactedOf::Result)
+    }
+
     /// What became of an input, as it may be shown.
     pub fn settled(&self, settled: &Settled) -> Settled {
         match settled {
-            Settled::Done(value) => Settled::Done(self.value(&RedactedOf::Result, value)),
+            Settled::Done(value) => Settled::Done(self.result(value)),
             Settled::Failed(failure) => {
                 Settled::Failed(Box::new(self.failure(Failure::clone(failure))))
             }
@@ -225,6 +240,42 @@ impl Redaction {
         let own = self.paths.iter().filter(|path| path.of == *of);
         let shown = own.fold(value.clone(), |value, path| hidden(&value, &path.keys));
         self.masks.hide_in(shown)
+    }
+
+    /// A value that was cut, without what may be the beginning of something hidden at its end.
+    fn ended(&self, value: Value) -> Value {
+        match value {
+            Value::Str(text) => {
+                let shown = self.masks.stream().push(text.as_bytes());
+                Value::from(String::from_utf8_lossy(&shown).into_owned())
+            }
+            Value::Bytes(bytes) => Value::bytes(self.masks.stream().push(&bytes)),
+            Value::List(items) => {
+                let last = items.len().saturating_sub(1);
+                let items = items.iter().cloned().enumerate().map(|(index, item)| {
+                    if index == last {
+                        self.ended(item)
+                    } else {
+                        item
+                    }
+                });
+                Value::list(items.collect())
+            }
+            Value::Map(map) => {
+                let last = map.len().saturating_sub(1);
+                Value::map(map.iter().enumerate().map(|(index, (key, inner))| {
+                    let inner = inner.clone();
+                    let inner = if index == last {
+                        self.ended(inner)
+                    } else {
+                        inner
+                    };
+                    (key.as_ref().to_owned(), inner)
+                }))
+            }
+            Value::Tag(tag) => Value::tag(&tag.name, self.ended(tag.value.clone())),
+            other @ (Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_)) => other,
+        }
     }
 
     /// What a step was given, as it may be shown: no path leads into it.
@@ -410,5 +461,67 @@ fn restored(edited: Value, shown: &Value, original: &Value) -> Value {
             Value::list(items.collect())
         }
         (edited, _, _) => edited,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "hush-4711-hush";
+
+    /// What must not be shown of a run whose input has the secret.
+    fn redaction() -> Redaction {
+        Redaction {
+            paths: [RedactedPath::parse("input.card").unwrap()].into(),
+            masks: Masks::of([SECRET.into()]),
+            is_blind: false,
+        }
+    }
+
+    /// Wherever a result is cut, no letter of what is hidden is seen; what cannot be the beginning of
+    /// it is.
+    #[test]
+    fn the_beginning_of_a_result_ends_before_what_may_be_hidden() {
+        let redaction = redaction();
+        let inside = |text: &str| {
+            let list = Value::list(vec![Value::Int(1), Value::str(text)]);
+            Value::map([("a", Value::str("first")), ("b", list)])
+        };
+        for length in 0..SECRET.len() {
+            let cut = format!("paid with {}", &SECRET[..length]);
+            assert_eq!(
+                redaction.result_head(inside(&cut)),
+                inside("paid with "),
+                "{cut}"
+            );
+        }
+        let whole = format!("paid with {SECRET} tod");
+        assert_eq!(
+            redaction.result_head(inside(&whole)),
+            inside("paid with *** tod")
+        );
+        assert_eq!(
+            redaction.result_head(Value::str("a hu")),
+            Value::str("a "),
+            "a text by itself"
+        );
+        // What ends before the cut is whole.
+        let early = Value::list(vec![Value::str("a hush"), Value::Null]);
+        assert_eq!(redaction.result_head(early.clone()), early);
+        assert_eq!(redaction.result_head(Value::Null), Value::Null);
+    }
+
+    #[test]
+    fn results_are_looked_into_only_for_paths_of_results() {
+        for (path, looks) in [
+            ("input.card", false),
+            ("pay.token", false),
+            ("result", true),
+            ("result.receipt", true),
+        ] {
+            let paths = [RedactedPath::parse(path).unwrap()];
+            assert_eq!(Redaction::looks_into_results(&paths), looks, "{path}");
+        }
     }
 }

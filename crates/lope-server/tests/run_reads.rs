@@ -62,6 +62,49 @@ async fn only_the_pages_that_show_a_result_read_it_and_no_more_of_it_than_they_s
     ground.close().await;
 }
 
+/// The same of a run of which something is hidden, unless that is looked for in its result.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_result_in_which_nothing_is_looked_for_no_more_is_read_than_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("lope.db").display());
+    let opened = Client::open(&url).await.unwrap();
+    let meter = ReadMeter::default();
+    let client = Client::new(meter.over(opened.store()));
+    let ground = Ground::over(settings("127.0.0.1:0"), folder, client).await;
+    let card = "4111222233334444";
+    for (name, paths, is_looked_into) in [
+        ("pay", "[input.card]", false),
+        ("paid", "[input.card, result.bill]", true),
+    ] {
+        let yaml = format!(
+            "name: {name}\nredact: {paths}\nsteps:\n  \
+             all: {{ return: {{ card: \"${{{{ input.card }}}}\", word: \"${{{{ input.word }}}}\" }} }}\n"
+        );
+        ground.deploy(&yaml).await;
+        let input = json!({ "card": card, "word": "ä".repeat(WORD / 2) });
+        let run = ground.start(name, input).await;
+        assert_eq!(ground.ended(&run).await["status"], "completed");
+        for (tab, is_shown) in [("", true), ("/steps", false), ("/logs", false)] {
+            meter.take();
+            let page = format!("/runs/{run}{tab}");
+            let answer = ground.get(&page).await;
+            assert_eq!(answer.status, 200, "{page}: {}", answer.text());
+            let reads = meter.take();
+            let text = answer.text();
+            assert!(!text.contains(card), "{page} shows the card");
+            if is_looked_into {
+                assert!(reads.results > WORD, "{page}: {reads:?}");
+                continue;
+            }
+            let read = if is_shown { READ } else { 0 };
+            assert_eq!(reads.results, read, "{page}: {reads:?}");
+            assert_eq!(text.contains("This is the beginning of 30"), is_shown);
+            assert_eq!(text.contains("&quot;card&quot;: &quot;***&quot;"), is_shown);
+        }
+    }
+    ground.close().await;
+}
+
 /// Starts come by the thousand a second: which version is deployed is asked, and the run is stored.
 /// Whoever starts a run that is there is told how it is.
 #[tokio::test(flavor = "multi_thread")]

@@ -62,8 +62,8 @@ pub(crate) async fn on_page(
     for_page(context, record).await
 }
 
-/// The same for a run that was found. What must not be shown may stand in its result: a run of which
-/// something is hidden comes with it.
+/// The same for a run that was found. What must not be shown may be looked for in its result, and then
+/// it comes with it.
 pub(crate) async fn for_page(
     context: &ServerContext,
     record: RunRecord,
@@ -72,7 +72,11 @@ pub(crate) async fn for_page(
     if paths.is_empty() {
         return Ok((record, None));
     }
-    let mut record = find(&context.client, &record.run.to_string()).await?;
+    let mut record = if Redaction::looks_into_results(&paths) {
+        find(&context.client, &record.run.to_string()).await?
+    } else {
+        with_error(context, record).await?
+    };
     let redaction = redact(context, &mut record).await?;
     Ok((record, redaction))
 }

@@ -31,8 +31,8 @@ impl RunResult {
         record: &RunRecord,
         redaction: Option<&Redaction>,
     ) -> Result<Option<Self>, ApiError> {
-        // It was read with the run, because what is hidden may stand in it.
-        if redaction.is_some() {
+        // It was read with the run, because what is hidden is looked for in it.
+        if redaction.is_some() && record.result.is_some() {
             let value = describe::run(record)["result"].take();
             return Ok(Self::unless_null(value, None));
         }
@@ -40,13 +40,18 @@ impl RunResult {
             return Ok(None);
         };
         if (head.bytes.len() as u64) < head.total {
-            let value = json!(from_msgpack_head(&head.bytes));
-            return Ok(Self::unless_null(value, Some(head.total)));
+            let value = from_msgpack_head(&head.bytes);
+            let value = match redaction {
+                Some(redaction) => redaction.result_head(value),
+                None => value,
+            };
+            return Ok(Self::unless_null(json!(value), Some(head.total)));
         }
-        let value = from_msgpack(&head.bytes).map_or_else(
-            |error| json!(format!("The result cannot be read: {error}")),
-            |value| json!(value),
-        );
+        let value = match (from_msgpack(&head.bytes), redaction) {
+            (Ok(value), Some(redaction)) => json!(redaction.result(&value)),
+            (Ok(value), None) => json!(value),
+            (Err(error), _) => json!(format!("The result cannot be read: {error}")),
+        };
         Ok(Self::unless_null(value, None))
     }
 
