@@ -37,6 +37,11 @@ pub struct EventSink {
     _place: OwnedSemaphorePermit,
 }
 
+/// An event as it is sent.
+pub fn frame(id: &str, event: &str, data: &Json) -> Bytes {
+    format!("id: {id}\nevent: {event}\ndata: {data}\n\n").into()
+}
+
 /// A stream: where frames go, and the response they come out of. Refused: there are too many.
 pub fn open(context: &ServerContext) -> Result<(EventSink, Reply), ApiError> {
     let place = context.streams.clone().try_acquire_owned();
@@ -80,13 +85,19 @@ pub fn while_token_lives(reply: Reply, context: Arc<ServerContext>, token: Strin
 
 impl EventSink {
     pub async fn send(&self, id: &str, event: &str, data: &Json) -> Result<(), Gone> {
-        self.put(format!("id: {id}\nevent: {event}\ndata: {data}\n\n"))
-            .await
+        self.send_frame(frame(id, event, data)).await
+    }
+
+    /// An event that was made for many.
+    pub async fn send_frame(&self, frame: Bytes) -> Result<(), Gone> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let sent = self.frames.send_timeout(frame, PATIENCE).await;
+        sent.map_err(|_| Gone)
     }
 
     /// A sign of life.
     pub async fn beat(&self) -> Result<(), Gone> {
-        self.put(":\n\n".to_owned()).await
+        self.send_frame(Bytes::from_static(b":\n\n")).await
     }
 
     /// A sign of life, if nothing was said for long.
@@ -101,11 +112,5 @@ impl EventSink {
     /// Returns when the client has gone.
     pub async fn gone(&self) {
         self.frames.closed().await;
-    }
-
-    async fn put(&self, frame: String) -> Result<(), Gone> {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        let sent = self.frames.send_timeout(frame.into(), PATIENCE).await;
-        sent.map_err(|_| Gone)
     }
 }

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use lope::{Client, Runner};
 use serde_json::Value as Json;
 use tokio::sync::{broadcast, watch};
@@ -21,12 +22,12 @@ pub use named::{NamedChanges, SeenThings};
 pub use runs::{RunChanges, SeenRuns};
 
 use crate::api_error::ApiError;
-use crate::clock;
+use crate::{clock, event_stream};
 
 /// Events kept for those who come back.
 const KEPT: usize = 4_096;
 /// The time between two looks is at least so many times as long as a look.
-const SPACING_TIMES: u32 = 5;
+const SPACING_TIMES: u32 = 2;
 
 /// Why a feed looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,12 +81,19 @@ struct FeedState {
     looking: bool,
 }
 
+impl FeedState {
+    /// The id of an event.
+    fn id(&self, number: u64) -> String {
+        format!("{}-{number}", self.origin)
+    }
+}
+
 /// Something that changed.
 #[derive(Clone, Debug)]
 pub struct FedEvent {
     pub number: u64,
-    pub name: &'static str,
-    pub value: Arc<Json>,
+    /// As every watcher is sent it: made once, however many watch.
+    pub frame: Bytes,
 }
 
 impl<K: FeedKind> Feed<K> {
@@ -111,7 +119,7 @@ impl<K: FeedKind> Feed<K> {
 
     /// The id of an event.
     pub fn text(&self, number: u64) -> String {
-        format!("{}-{number}", self.state().origin)
+        self.state().id(number)
     }
 
     /// What came after a cursor. Nothing: that is not known.
@@ -124,8 +132,9 @@ impl<K: FeedKind> Feed<K> {
         if origin != state.origin || number > last || number + 1 < oldest {
             return None;
         }
-        let after = state.events.iter().filter(|it| it.number > number);
-        Some(after.cloned().collect())
+        // Their numbers follow each other.
+        let known = usize::try_from(number + 1 - oldest).ok()?;
+        Some(state.events.iter().skip(known).cloned().collect())
     }
 
     /// Be told of the numbers of new events from now on.
@@ -156,12 +165,8 @@ impl<K: FeedKind> Feed<K> {
         let mut number = *self.last_number.borrow();
         for (name, value) in self.kind.changes(seen) {
             number += 1;
-            let value = Arc::new(value);
-            state.events.push_back(FedEvent {
-                number,
-                name,
-                value,
-            });
+            let frame = event_stream::frame(&state.id(number), name, &value);
+            state.events.push_back(FedEvent { number, frame });
         }
         let surplus = state.events.len().saturating_sub(KEPT);
         state.events.drain(..surplus);
@@ -275,16 +280,21 @@ mod tests {
         feed.note(seen(&[("a", 2), ("b", 1)]));
         feed.note(seen(&[("a", 2), ("c", 3)]));
         let told = feed.since(&cursor).unwrap();
-        let words: Vec<(&str, Json)> = told
-            .iter()
-            .map(|it| (it.name, Json::clone(&it.value)))
-            .collect();
+        let frames: Vec<&[u8]> = told.iter().map(|it| &*it.frame).collect();
         let expected = [
             ("thing", json!(2)),
             ("thing", json!(3)),
             ("removed", json!({ "name": "b" })),
         ];
-        assert_eq!(words, expected);
+        let expected: Vec<String> = (1..)
+            .zip(expected)
+            .map(|(number, (name, value))| {
+                let id = feed.text(number);
+                format!("id: {id}\nevent: {name}\ndata: {value}\n\n")
+            })
+            .collect();
+        let expected: Vec<&[u8]> = expected.iter().map(String::as_bytes).collect();
+        assert_eq!(frames, expected);
         assert_eq!(feed.since(&feed.text(2)).unwrap().len(), 1);
         assert!(feed.since(&feed.text(3)).unwrap().is_empty());
         for strange in ["", "0", "other-1", "x", &feed.text(4)] {
@@ -320,7 +330,7 @@ mod tests {
             let pause = costs.pause_after(Duration::from_millis(took));
             pause.as_millis()
         });
-        assert_eq!(pauses, [0, 10, 10, 15, 15, 100, 5]);
+        assert_eq!(pauses, [0, 4, 4, 6, 6, 40, 2]);
     }
 
     #[test]

@@ -69,9 +69,12 @@ async fn tell<K: FeedKind>(
         let last = *numbers.borrow_and_update();
         match feed.since(&cursor) {
             Some(events) => {
+                let told = events.last().map(|event| event.number);
                 for event in events {
-                    cursor = feed.text(event.number);
-                    sink.send(&cursor, event.name, &event.value).await?;
+                    sink.send_frame(event.frame).await?;
+                }
+                if let Some(told) = told {
+                    cursor = feed.text(told);
                 }
             }
             None => {
