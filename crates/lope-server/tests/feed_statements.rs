@@ -51,6 +51,7 @@ async fn an_idle_look_is_one_statement_and_one_that_was_told_of_is_two() {
 /// for by its ids, together.
 #[tokio::test(flavor = "multi_thread")]
 async fn however_many_runs_have_ended_they_are_asked_for_at_once() {
+    let mut calls = Vec::new();
     for count in [1, 40] {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("lope.db").display());
@@ -60,16 +61,18 @@ async fn however_many_runs_have_ended_they_are_asked_for_at_once() {
         let changes = ended_since_a_look(&client, &url, count).await;
         meter.take();
         let seen = changes.query(&client, Look::Idle).await;
-        assert_eq!(meter.take().calls, 2, "{count} runs have ended");
+        calls.push((count, meter.take().calls));
         let seen = seen.map_err(|error| error.message).unwrap();
         assert_eq!(changes.changes(seen).len(), count);
         opened.close().await.unwrap();
     }
+    assert_eq!(calls, [(1, 2), (40, 2)], "what it costs when so many end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn however_many_runs_have_ended_postgres_is_asked_two_statements() {
     let Some(url) = postgres() else { return };
+    let mut statements = Vec::new();
     for count in [1, 40] {
         let proxy = Proxy::start(&url);
         let schema = format!("schema=left_{count}_{}", std::process::id());
@@ -83,11 +86,13 @@ async fn however_many_runs_have_ended_postgres_is_asked_two_statements() {
         let before: u64 = proxy.statements().iter().sum();
         let seen = changes.query(&client, Look::Idle).await;
         let after: u64 = proxy.statements().iter().sum();
-        assert_eq!(after - before, 2, "{count} runs have ended");
+        statements.push((count, after - before));
         let seen = seen.map_err(|error| error.message).unwrap();
         assert_eq!(changes.changes(seen).len(), count);
         client.close().await.unwrap();
     }
+    let expected = [(1, 2), (40, 2)];
+    assert_eq!(statements, expected, "what it costs when so many end");
 }
 
 /// A feed that saw runs which have ended since.

@@ -234,6 +234,10 @@ async fn ask(
 
 #[cfg(test)]
 mod tests {
+    use lope::runs::RunStartOptions;
+    use lope::{PreparedRun, Runner, Settings, workflows};
+    use lope_model::Value;
+
     use super::super::read;
     use super::*;
 
@@ -253,5 +257,44 @@ mod tests {
         let stored = client.document(&name(&id)).await.unwrap().unwrap();
         let stored: BulkAction = read(&stored).unwrap();
         assert_eq!(stored.phase, BulkPhase::Stopped);
+    }
+
+    /// A worker that was killed had asked a run, which has ended since, and had counted nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_run_that_was_asked_and_not_counted_is_told_as_asked() {
+        let builder = Runner::builder().url("memory:");
+        let runner = builder.shared_settings(Settings::default());
+        let runner = runner.build().await.unwrap();
+        let client = runner.client();
+        let plan = workflows::read("name: waits\nsteps: { hold: { wait: go } }\n", "test").unwrap();
+        client.deploy(&plan).await.unwrap();
+        let options = RunStartOptions {
+            input: Some(Value::Null),
+            ..RunStartOptions::default()
+        };
+        let prepared = PreparedRun::new(&plan, options, client.queue_limits()).unwrap();
+        let (run, _) = runner.start(prepared).await.unwrap();
+        let query = vec![("workflow".to_owned(), "waits".to_owned())];
+        let action = BulkAction::begin(client, BulkOperation::Cancel, query, None);
+        let id = action.await.unwrap().id;
+
+        let mut killed = next(client, "first").await.unwrap().unwrap();
+        let collected = killed.collect(client).await;
+        collected.map_err(|it| it.message).unwrap();
+        assert!(killed.save(client).await.unwrap());
+        killed.begin_page();
+        assert!(killed.save(client).await.unwrap());
+        let items = page_of(client, &id, 0).await.unwrap();
+        assert_eq!(items.len(), 1);
+        let asked = ask(client, &killed.action, &items[0], killed.is_fresh).await;
+        assert_eq!(asked.unwrap(), (ItemOutcome::Done, None));
+        client.wait(run).await.unwrap();
+
+        give_back(client, "first").await.unwrap();
+        let mut held = next(client, "second").await.unwrap().unwrap();
+        held.finish(client).await.map_err(|it| it.message).unwrap();
+        let over = BulkAction::find(client, &id).await.unwrap().unwrap();
+        let counts = (over.phase, over.done, over.skipped, over.failed);
+        assert_eq!(counts, (BulkPhase::Done, 1, 0, 0));
     }
 }
