@@ -43,6 +43,8 @@ steps:
   broken: { raise: { type: Broken, message: it broke } }
 ";
 
+/// How high the highest row of a table is.
+const TALLEST_ROW: &str = "return Math.max(0, ...[...document.querySelectorAll('tbody tr')].map((row) => row.offsetHeight))";
 /// Bars of a timeline that one would have to look for, or that lie over the names of steps.
 const UNSEEN_BARS: &str = "return [...document.querySelectorAll('.timeline .bar')].filter(bar => {
     const box = bar.getBoundingClientRect();
@@ -371,6 +373,12 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
             assert_eq!(unseen, 0, "{name}: bars are not seen ({word})");
             let moved = browser.script(SIDEWAYS).await;
             assert_eq!(moved, "", "{name}: tables move sideways ({word})");
+            let tall = browser.script(TALLEST_ROW).await;
+            let is_list = ["runs", "workflows"].contains(name);
+            assert!(
+                !is_list || tall.as_i64().unwrap() <= 120,
+                "{name}: a row is {tall} high ({word})"
+            );
             let size = browser
                 .script("return document.documentElement.outerHTML.length")
                 .await;

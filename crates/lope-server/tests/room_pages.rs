@@ -1,7 +1,9 @@
 //! Workflows, schedules, queues, runners and mailboxes as their pages tell them: when in words, a run at
 //! once, how much waits, how much may work at once, and who serves what.
 
+use lope::PreparedRun;
 use lope::config::Config;
+use lope::runs::RunStartOptions;
 use lope::workers::Logs;
 use lope_model::{QueueName, Value};
 use lope_server::{Listening, ServerParts};
@@ -28,7 +30,11 @@ async fn schedules_queues_runners_and_mailboxes_tell_what_they_do() {
     has(
         &ground,
         "/workflows/approve",
-        &["class=\"lope-graph\"", "wait</tspan> approved"],
+        &[
+            "class=\"lope-graph\"",
+            "wait</tspan> approved",
+            "It has not run yet.",
+        ],
     )
     .await;
     let weekdays = json!({ "name": "weekdays", "workflow": "approve", "cron": "30 6 * * MON-FRI" });
@@ -51,6 +57,8 @@ async fn schedules_queues_runners_and_mailboxes_tell_what_they_do() {
         .until(run.trim_start_matches("/runs/"), "waiting")
         .await;
     has(&ground, run, &["approve"]).await;
+    let how = ["Its last run is waiting, begun <time"];
+    has(&ground, "/workflows/approve", &how).await;
 
     // Nobody serves this queue: its run waits, and the page says since when and for what.
     let body = json!({ "workflow": "approve", "queue": "mail" });
@@ -124,5 +132,29 @@ async fn schedules_queues_runners_and_mailboxes_tell_what_they_do() {
         ],
     )
     .await;
+    ground.close().await;
+}
+
+/// More wait than a page reads: how many more there are is what was counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_queue_tells_how_many_more_wait() {
+    let ground = Ground::open().await;
+    ground.deploy(APPROVE).await;
+    let none = ["No run waits for a runner, and none is in the hands of one."];
+    has(&ground, "/queues", &none).await;
+    let client = &ground.client;
+    let plan = client.latest_plan("approve").await.unwrap().unwrap();
+    for _ in 0..510 {
+        let options = RunStartOptions {
+            queue: QueueName::parse("long").unwrap(),
+            input: Some(Value::Null),
+            ..RunStartOptions::default()
+        };
+        let run = PreparedRun::new(&plan, options, client.queue_limits()).unwrap();
+        client.start(run).await.unwrap();
+    }
+    let all = ["510 due and waiting for a runner, 0 in the hands of one."];
+    has(&ground, "/queues", &all).await;
+    has(&ground, "/queues/long", &[all[0], "and 460 more"]).await;
     ground.close().await;
 }

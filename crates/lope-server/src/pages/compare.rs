@@ -32,6 +32,15 @@ struct Side {
 }
 
 impl Side {
+    /// What is shown of its end.
+    fn name(&self) -> &'static str {
+        if self.error.is_null() {
+            "Result"
+        } else {
+            "Error"
+        }
+    }
+
     fn end(&self, context: &ServerContext) -> Markup {
         match &self.result {
             Some(result) => result.markup(context, &self.record),
@@ -118,7 +127,7 @@ fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
                 div.card {
                     div.head { (pill(side.record.status.as_str())) a.mono href=(page.context.path(&format!("/runs/{}", side.record.run))) { (side.record.run) } }
                     p.dim { "Input" @if left.input.0 != right.input.0 { " – differs" } } (side.input)
-                    p.dim { "Result" @if (&left.error, &left.result) != (&right.error, &right.result) { " – differs" } } (side.end(page.context))
+                    p.dim { (side.name()) @if (&left.error, &left.result) != (&right.error, &right.result) { " – differs" } } (side.end(page.context))
                 }
             }
         }

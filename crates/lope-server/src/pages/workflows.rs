@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lope::describe;
-use lope::runs::RunFilter;
+use lope::runs::{FinalStatus, RunFilter, RunRecord, RunStatus};
 use lope::tokens::Right;
 use lope::workflows::{self as drawings, Format};
 use lope_http::commands::command;
@@ -80,6 +80,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let acts = call.caller.right >= Right::Act;
     let body = html! {
         div.head { h1 { (cut(name, 200)) } span.mono.dim { (plan.version().to_string().get(..12).unwrap_or_default()) } (copy("as command", &command("lope start", name))) }
+        p.sentence { (last_run(records.first())) }
         div.split {
             div.card { h2 { "Graph" } div.graph { (svg(drawings::draw(plan.definition(), None, Format::Svg).ok())) } }
             @if acts { div.card { h2 { "Start a run" } (start_form(&context, name, &definition["input"])) } }
@@ -93,6 +94,20 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (versions::card(&context, name, &versions))
     };
     Ok(reply(&context, &call, name, &body))
+}
+
+/// How a workflow fares, by its youngest run.
+fn last_run(youngest: Option<&RunRecord>) -> Markup {
+    let Some(run) = youngest else {
+        return html! { "It has not run yet." };
+    };
+    let ended = run.finished_at.unwrap_or(run.created_at);
+    let (how, at) = match run.status {
+        RunStatus::Live(status) => (format!("is {}, begun", status.as_str()), run.begun_at()),
+        RunStatus::Final(FinalStatus::Cancelled) => ("was cancelled".to_owned(), ended),
+        RunStatus::Final(status) => (status.as_str().to_owned(), ended),
+    };
+    html! { "Its last run " (how) " " (ago(at)) "." }
 }
 
 /// The fields that an input of this schema has, by name; nothing if a form cannot ask for them.
