@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::api_error::{ApiError, ApiErrorKind};
 use crate::context::ServerContext;
+use crate::event_frame::event_frame;
 use crate::reply::{self, Reply};
 
 /// Frames that wait for a client that reads slowly.
@@ -35,11 +36,6 @@ pub struct EventSink {
     frames: mpsc::Sender<Bytes>,
     last: Mutex<Instant>,
     _place: OwnedSemaphorePermit,
-}
-
-/// An event as it is sent.
-pub fn frame(id: &str, event: &str, data: &Json) -> Bytes {
-    format!("id: {id}\nevent: {event}\ndata: {data}\n\n").into()
 }
 
 /// A stream: where frames go, and the response they come out of. Refused: there are too many.
@@ -85,7 +81,7 @@ pub fn while_token_lives(reply: Reply, context: Arc<ServerContext>, token: Strin
 
 impl EventSink {
     pub async fn send(&self, id: &str, event: &str, data: &Json) -> Result<(), Gone> {
-        self.send_frame(frame(id, event, data)).await
+        self.send_frame(event_frame(id, event, data)).await
     }
 
     /// An event that was made for many.

@@ -22,7 +22,8 @@ pub use named::{NamedChanges, SeenThings};
 pub use runs::{RunChanges, SeenRuns};
 
 use crate::api_error::ApiError;
-use crate::{clock, event_stream};
+use crate::clock;
+use crate::event_frame::event_frame;
 
 /// Events kept for those who come back.
 const KEPT: usize = 4_096;
@@ -165,7 +166,7 @@ impl<K: FeedKind> Feed<K> {
         let mut number = *self.last_number.borrow();
         for (name, value) in self.kind.changes(seen) {
             number += 1;
-            let frame = event_stream::frame(&state.id(number), name, &value);
+            let frame = event_frame(&state.id(number), name, &value);
             state.events.push_back(FedEvent { number, frame });
         }
         let surplus = state.events.len().saturating_sub(KEPT);

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod commands;
 pub mod context;
 pub mod endpoint;
+pub mod event_frame;
 pub mod event_stream;
 pub mod execution_pages;
 pub mod feed;
