@@ -12,8 +12,8 @@ use crate::stage::{Home, said, until};
 
 const HI: &str = "name: hi\nsteps: { a: { let: 1 } }\n";
 const WAITS: &str = "name: waits\nsteps: { hold: { wait: go } }\n";
-/// More than two pages of an action, so that some are counted when its server is killed, some were
-/// asked and some were not.
+/// More than two pages of an action, so that some runs were asked when its server is killed and some
+/// were not.
 const RUNS: usize = 250;
 
 /// The processes of a Postgres server, which stand still until this is dropped.
@@ -134,18 +134,24 @@ fn killed_in_the_middle(home: &Home, round: &str) -> Option<(Up, String)> {
     let asked = json!({ "action": "cancel", "filter": { "tag": format!("round={round}") } });
     let asked = up.send(Request::post("/api/bulk").json(&asked)).json();
     let id = asked["id"].as_str().unwrap().to_owned();
-    until("a page is counted", || {
-        action(&up, &id)["done"].as_u64() > Some(0)
+    until("some were asked", || {
+        let over = !action(&up, &id)["finished_at"].is_null();
+        over || is_between(&up, &id, round)
     });
     up.child.kill().unwrap();
     up.child.wait().unwrap();
     let next = Up::start(home, &["--http", "127.0.0.1:0"]);
-    let left = action(&next, &id);
+    let was_between = is_between(&next, &id, round);
+    was_between.then_some((next, id))
+}
+
+/// Have runs of a round been asked that an action has not counted yet?
+fn is_between(up: &Up, id: &str, round: &str) -> bool {
     let path = format!("/api/runs?status=cancelled&tag=round={round}&limit={RUNS}");
-    let cancelled = next.send(Request::get(&path)).json();
+    let cancelled = up.send(Request::get(&path)).json();
     let cancelled = cancelled["runs"].as_array().unwrap().len() as u64;
-    let is_between = left["finished_at"].is_null() && left["done"].as_u64() < Some(cancelled);
-    is_between.then_some((next, id))
+    // It is read last: what is counted by then was asked before.
+    action(up, id)["done"].as_u64() < Some(cancelled)
 }
 
 /// "A bulk action … is an object with progress and a result for each item, and survives a restart":
