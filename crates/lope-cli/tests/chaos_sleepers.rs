@@ -70,6 +70,14 @@ async fn count(store: &Store, status: &str) -> usize {
     usize::try_from(counts.by_status.get(status).copied().unwrap_or_default()).unwrap()
 }
 
+async fn live(store: &Store) -> usize {
+    let mut live = 0;
+    for status in ["queued", "running", "sleeping", "waiting", "paused"] {
+        live += count(store, status).await;
+    }
+    live
+}
+
 /// Does any run sleep still? Asked while they wake: counting a million of them again and again would
 /// take a core from the runner.
 async fn sleeps(store: &Store) -> bool {
@@ -202,11 +210,13 @@ async fn sleep_and_wake() {
     let idle = resident(&runner);
     let patience = Duration::from_millis(until_asleep + spread) + Duration::from_mins(2);
     until("waking", patience, async || {
-        !sleeps(&store).await && count(&store, "completed").await == sleepers + BATCH
+        // Of those that have ended not all are counted.
+        !sleeps(&store).await && live(&store).await == 0
     })
     .await;
     let busiest = resident(&runner);
     let late = lateness(&store, &plan).await;
+    assert_eq!(late.len(), sleepers + BATCH, "all have ended");
     runner.kill().unwrap();
     runner.wait().unwrap();
 

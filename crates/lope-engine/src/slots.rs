@@ -213,9 +213,8 @@ impl SlotScheduler {
             self.held_back.insert(token.clone());
             return;
         }
-        if let SlotStage::Announced(task) =
-            std::mem::replace(&mut running.stage, SlotStage::Working)
-        {
+        let stage = std::mem::replace(&mut running.stage, SlotStage::Working);
+        if let SlotStage::Announced(task) = stage {
             self.work(now, task, commands);
         }
     }
@@ -267,10 +266,8 @@ impl SlotScheduler {
             return commands.push(SlotCommand::Return(task.token));
         }
         // Of a session that has ended: its shard does not know yet.
-        if task.limits.session.is_some()
-            && self.session.is_some()
-            && task.limits.session != self.session
-        {
+        let sessions = task.limits.session.zip(self.session);
+        if sessions.is_some_and(|(its, own)| its != own) {
             return;
         }
         let rank = (std::cmp::Reverse(task.limits.priority), self.arrivals);
@@ -336,7 +333,9 @@ impl SlotScheduler {
     /// A task is no longer wanted, whether it waits or runs.
     pub fn cancel(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
         if let Some(rank) = self.ranks.remove(token) {
-            self.waiting.remove(&rank);
+            if let Some(task) = self.waiting.remove(&rank) {
+                self.wake_next(&task);
+            }
             self.held.retain(|_, held| {
                 held.remove(&rank);
                 !held.is_empty()
@@ -464,6 +463,7 @@ impl SlotScheduler {
         {
             let run = task.token.run;
             if self.unwanted.contains_key(&run) {
+                self.wake_next(&task);
                 self.behind.entry(run).or_default().insert(rank, task);
             } else if task.limits.is_shared() {
                 self.ask(now, rank, task, commands);

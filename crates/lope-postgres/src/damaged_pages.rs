@@ -45,8 +45,7 @@ impl PostgresInner {
     /// table from end to end, whatever is asked for.
     pub(crate) async fn list_around_damage(&self, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
         let size = self.reads.read(&PAGES, vec![]).await?;
-        let whole = 0..size.first().map_or(0, |row| row.get(0));
-        let mut parts: Vec<Range<i64>> = vec![whole];
+        let mut parts = vec![0..size.first().map_or(0_i64, |row| row.get(0))];
         let mut unreadable = 0;
         let mut records: Vec<RunRecord> = Vec::new();
         while let Some(pages) = parts.pop() {

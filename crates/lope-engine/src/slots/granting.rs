@@ -99,9 +99,8 @@ impl SlotScheduler {
             let Some(mut ended) = self.end(token) else {
                 return;
             };
-            if let SlotStage::Asking(rank, task) =
-                std::mem::replace(&mut ended.stage, SlotStage::Working)
-            {
+            let stage = std::mem::replace(&mut ended.stage, SlotStage::Working);
+            if let SlotStage::Asking(rank, task) = stage {
                 self.ranks.insert(token.clone(), rank);
                 self.waiting.insert(rank, task);
             }
@@ -111,9 +110,8 @@ impl SlotScheduler {
             return;
         };
         let shared = running.shared.clone();
-        if let SlotStage::Asking(_, task) =
-            std::mem::replace(&mut running.stage, SlotStage::Working)
-        {
+        let stage = std::mem::replace(&mut running.stage, SlotStage::Working);
+        if let SlotStage::Asking(_, task) = stage {
             self.start(now, task, commands);
         }
         // Where several may be at work under a key, the next one tries.
@@ -141,11 +139,8 @@ impl SlotScheduler {
         let SlotStage::Asking(rank, task) = ended.stage else {
             return;
         };
-        let keys: Vec<LimitKey> = ended
-            .shared
-            .iter()
-            .flat_map(|shared| shared.keys())
-            .collect();
+        let shared = ended.shared.iter();
+        let keys: Vec<LimitKey> = shared.flat_map(|shared| shared.keys()).collect();
         let token = task.token.clone();
         match verdict {
             LimitVerdict::Held(key) => {
@@ -187,6 +182,12 @@ impl SlotScheduler {
     /// Does any wait for what others hold?
     pub fn is_held_up(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// One that was to ask does not: the next that waits for the same does.
+    pub(super) fn wake_next(&mut self, task: &Task) {
+        let request = task.limits.request(task.token.attempt_ref());
+        request.keys().for_each(|key| self.wake_first(&key));
     }
 
     fn wake_first(&mut self, key: &LimitKey) {

@@ -223,6 +223,48 @@ fn a_key_that_others_hold_lets_others_pass_and_the_first_that_waits_asks_for_all
     assert_eq!(play.slots.in_flight(), 2);
 }
 
+/// A key that is free is asked for by the next that waits when the first cannot begin: its run waits
+/// for the end of an attempt that it does not want.
+#[test]
+fn the_next_asks_when_the_first_that_waits_does_not() {
+    let mut play = Play::new(9);
+    let other = |name: &str| {
+        let mut task = keyed(name, "k", 1);
+        task.token.run = RunId::from_bytes([1; 16]);
+        task
+    };
+    assert_eq!(play.submit(plain("w")), "+w");
+    for (task, does) in [
+        (keyed("a", "k", 1), "*a"),
+        (keyed("b", "k", 1), ""),
+        (other("c"), ""),
+    ] {
+        assert_eq!(play.submit(task), does);
+    }
+    assert_eq!(play.cancel("w"), "-w");
+    assert_eq!(play.cancel("a"), "/a *c");
+    assert_eq!(play.settle("w", FAILED), "", "c has asked");
+}
+
+/// The same when it is given up while it waits for a slot.
+#[test]
+fn the_next_asks_when_the_first_that_waits_is_given_up() {
+    let mut play = Play::new(2);
+    assert_eq!(play.submit(keyed("a", "k", 1)), "*a");
+    assert_eq!(play.submit(keyed("b", "k", 1)), "");
+    assert_eq!(play.submit(keyed("c", "k", 1)), "");
+    assert_eq!(play.submit(plain("x")), "+x");
+    assert_eq!(play.submit(plain("y")), "");
+    let urgent = Limits {
+        priority: Priority::HIGHEST,
+        ..Limits::default()
+    };
+    assert_eq!(play.submit(task("u", urgent)), "");
+    assert_eq!(play.cancel("a"), "/a +u", "b waits for a slot now");
+    assert_eq!(play.cancel("b"), "", "and c does");
+    assert_eq!(play.settle("u", DONE), "*c");
+}
+
 #[test]
 fn where_several_may_be_at_work_under_a_key_the_next_one_tries() {
     let mut play = Play::new(9);
