@@ -311,7 +311,9 @@ async fn listings(db: &DbConnection) {
     for (index, filter) in filters {
         let plan = listed(db, &Listing::of(&filter)).await;
         assert_eq!(plan.rows, 50, "{filter:?}: {plan:?}");
-        plan.uses(index, 4_000);
+        // Of those at work, one in five hundred, each is looked at.
+        let at_work = length().unsigned_abs() / 250;
+        plan.uses(index, 4_000 + 2 * at_work);
     }
 }
 
@@ -373,12 +375,11 @@ async fn a_look_at_live_runs_steps_over_what_an_earlier_one_found_dead() {
         return;
     };
     let (_connector, link) = store(&options).await;
-    link.script(
-        "alter table {schema}.queue set (autovacuum_enabled = off)",
-        Sent::Work,
-    )
-    .await
-    .unwrap();
+    // Also not the other: whoever reads it for its figures holds up what counts as dead.
+    for table in ["queue", "runs"] {
+        let off = format!("alter table {{schema}}.{table} set (autovacuum_enabled = off)");
+        link.script(&off, Sent::Work).await.unwrap();
+    }
     fill(&link).await;
     let gone = format!(
         "delete from {{schema}}.queue where created_at < {}",
