@@ -45,7 +45,8 @@ impl PostgresInner {
     /// table from end to end, whatever is asked for.
     pub(crate) async fn list_around_damage(&self, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
         let size = self.reads.read(&PAGES, vec![]).await?;
-        let mut parts = vec![0..size.first().map_or(0_i64, |row| row.get(0))];
+        let whole = 0..size.first().map_or(0, |row| row.get(0));
+        let mut parts: Vec<Range<i64>> = vec![whole];
         let mut unreadable = 0;
         let mut records: Vec<RunRecord> = Vec::new();
         while let Some(pages) = parts.pop() {
@@ -55,8 +56,7 @@ impl PostgresInner {
                     None if unreadable == UNREADABLE_MAX => return Err(fault),
                     None => {
                         unreadable += 1;
-                        let page = pages.start;
-                        tracing::warn!(page, error = %fault.error, "runs of a damaged page are left out of the list");
+                        tracing::warn!(page = pages.start, error = %fault.error, "runs of a damaged page are left out of the list");
                     }
                 },
                 rows => records.extend(list::readable(&rows?)?),

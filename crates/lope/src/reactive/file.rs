@@ -151,7 +151,7 @@ mod tests {
             ("(b) => {", "SyntaxError"),
             ("(b) => { b.compute({}, 5) }", "a function expected"),
             ("5", "TypeError"),
-            ("(b) => { while (true) {} }", "Limit"),
+            ("(b) => { while (true) {} }", "used up its fuel"),
         ] {
             let problems = read_recipe_script(bad).unwrap_err();
             assert!(
