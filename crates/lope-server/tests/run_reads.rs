@@ -17,13 +17,19 @@ const READ: usize = 64 * 1024;
 /// Bytes of the word that a run is given and gives.
 const WORD: usize = 3_000_000;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn only_the_pages_that_show_a_result_read_it_and_no_more_of_it_than_they_show() {
+/// A store in a folder, as it is and as one that counts what is read of it.
+async fn metered() -> (tempfile::TempDir, Client, ReadMeter, Client) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("lope.db").display());
     let opened = Client::open(&url).await.unwrap();
     let meter = ReadMeter::default();
     let client = Client::new(meter.over(opened.store()));
+    (folder, opened, meter, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_pages_that_show_a_result_read_it_and_no_more_of_it_than_they_show() {
+    let (folder, _opened, meter, client) = metered().await;
     let ground = Ground::over(settings("127.0.0.1:0"), folder, client).await;
     let yaml = "name: echo\nsteps:\n  say: { run: \"echo hello\" }\n  \
                 all: { return: { first: 1, word: \"${{ input }}\" }, needs: [say] }\n";
@@ -65,11 +71,7 @@ async fn only_the_pages_that_show_a_result_read_it_and_no_more_of_it_than_they_s
 /// The same of a run of which something is hidden, unless that is looked for in its result.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_result_in_which_nothing_is_looked_for_no_more_is_read_than_is_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}", folder.path().join("lope.db").display());
-    let opened = Client::open(&url).await.unwrap();
-    let meter = ReadMeter::default();
-    let client = Client::new(meter.over(opened.store()));
+    let (folder, _opened, meter, client) = metered().await;
     let ground = Ground::over(settings("127.0.0.1:0"), folder, client).await;
     let card = "4111222233334444";
     for (name, paths, is_looked_into) in [
@@ -109,12 +111,9 @@ async fn of_a_result_in_which_nothing_is_looked_for_no_more_is_read_than_is_show
 /// Whoever starts a run that is there is told how it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_asks_the_store_twice_and_one_that_is_there_a_third_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}", folder.path().join("lope.db").display());
-    let opened = Client::open(&url).await.unwrap();
-    let meter = ReadMeter::default();
+    let (folder, opened, meter, client) = metered().await;
     let parts = ServerParts {
-        client: Client::new(meter.over(opened.store())),
+        client,
         runner: None,
         logs: Logs::at(folder.path().join("logs")),
         config: Config::default(),
