@@ -42,6 +42,9 @@ struct Watched {
     told: BTreeSet<Arc<str>>,
     /// What came as mail, and when, that was not read yet.
     mail: VecDeque<(&'static str, Timestamp)>,
+    /// When it was last told to go on after it had been stopped: what it had not written down
+    /// before that, it does again.
+    resumed: Timestamp,
     /// Under which epoch it was last written, and how it had ended with that.
     epoch: Epoch,
     ended: Option<FinalStatus>,
@@ -77,6 +80,13 @@ impl InvariantChecker {
             .and_modify(|watched| watched.mail.push_back((kind, at)));
     }
 
+    /// A run that was stopped is told to go on.
+    pub(crate) fn resumed(&mut self, run: RunId, at: Timestamp) {
+        self.runs
+            .entry(run)
+            .and_modify(|watched| watched.resumed = at);
+    }
+
     pub(crate) fn blame(&mut self, what: String) {
         self.violations.push(what);
     }
@@ -105,6 +115,7 @@ impl InvariantChecker {
             due: Vec::new(),
             told: BTreeSet::new(),
             mail: VecDeque::new(),
+            resumed: Timestamp::EPOCH,
             epoch: Epoch(0),
             ended: None,
         };
@@ -496,7 +507,8 @@ impl Watched {
         self.state.why(&self.plan, usize::MAX).iter().any(is_it)
     }
 
-    /// How long after its cause a row was made, if it has one that has a time.
+    /// How long after its cause a row was made, if it has one that has a time. While it was stopped
+    /// does not count.
     fn lateness(&mut self, row: &JournalRow) -> Option<i64> {
         let cause = match &*row.event {
             "timer" => self.state.next_wake()?,
@@ -507,7 +519,7 @@ impl Watched {
             }
             _ => return None,
         };
-        Some(row.at.millis() - cause.millis())
+        Some(row.at.millis() - cause.max(self.resumed).millis())
     }
 
     fn count(&mut self, kind: &EventKind) -> Result<(), String> {

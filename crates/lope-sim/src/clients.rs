@@ -174,6 +174,8 @@ impl SimWorld {
         if !is_stopped || self.deliver(job, id, &EventKind::Resume).is_none() {
             return self.then(AGAIN, job, ClientAct::Resume(number));
         }
+        let now = Timestamp::from_millis(MORNING + self.at);
+        self.checker.resumed(run, now);
         self.counts.discarded += 1;
         self.then(0, job, ClientAct::Discard(number + 1));
     }

@@ -7,12 +7,7 @@ use crate::world::{Setup, simulate};
 /// What is wrong with a world, if anything is: the checker's words, or ends that differ from those
 /// without faults.
 pub fn complaint(setup: &Setup) -> Option<String> {
-    let expected = simulate(&Setup {
-        faults: Faults::none(),
-        mutant: None,
-        traced: false,
-        ..setup.clone()
-    });
+    let expected = simulate(&without_faults(setup));
     if !expected.violations.is_empty() {
         return Some(format!(
             "without faults: {}",
@@ -38,20 +33,29 @@ pub fn complaint(setup: &Setup) -> Option<String> {
     })
 }
 
-/// What goes wrong in a world, and the last things that happened in it.
+fn without_faults(setup: &Setup) -> Setup {
+    Setup {
+        faults: Faults::none(),
+        mutant: None,
+        traced: false,
+        ..setup.clone()
+    }
+}
+
+/// What goes wrong in a world, and the last things that happened in it: in the one without faults,
+/// where that one is to blame.
 pub fn story(setup: &Setup, lines: usize) -> String {
+    let calm = without_faults(setup);
+    let is_calm_to_blame = !simulate(&calm).violations.is_empty();
+    let told = if is_calm_to_blame { &calm } else { setup };
     let trace = simulate(&Setup {
         traced: true,
-        ..setup.clone()
+        ..told.clone()
     })
     .trace;
     let last = trace
         .iter()
         .skip(trace.len().saturating_sub(lines))
         .map(String::as_str);
-    format!(
-        "{:?}\n{}",
-        setup.faults,
-        last.collect::<Vec<_>>().join("\n")
-    )
+    format!("{:?}\n{}", told.faults, last.collect::<Vec<_>>().join("\n"))
 }
