@@ -12,11 +12,12 @@ use lope_engine::executor::StartRight;
 use lope_model::masks::Masks;
 use lope_model::{Span, Timestamp};
 use lope_workers::clock::wall;
-use lope_workers::lines::each_line;
+use lope_workers::lines::{each_line, read_until};
 use lope_workers::logs::{MaskedLog, Stream};
 use lope_workers::process_tree::{
     CpuMeter, ProcessTree, ProcessTrees, TreeCommand, TreeWork, is_subreaper_lost, is_too_late,
 };
+use tokio::io::AsyncRead;
 use tokio::sync::watch;
 
 use crate::adapter::{AgentReader, AgentReport, ending, text_of};
@@ -26,8 +27,6 @@ use crate::watchdog::{AgentLimits, AgentSigns, StopCause, Watchdog};
 const EVENT_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of complaints that a failure shows: their end.
 const COMPLAINT_MAX: usize = 2_000;
-/// How long output may still come when no process is left: somebody else may hold the pipe.
-const OUTPUT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// An agent to be started.
 #[derive(Debug)]
@@ -121,11 +120,14 @@ pub async fn attend(
         dog: Watchdog::new(limits),
         begun,
     };
-    let attended = watched(&mut tree, &output, watch, &mut stop, &on_report).await;
-    let (status, told) = match attended {
-        Ok(status) => (status, None),
-        Err(told) => (tree.stop(stop_grace.to_duration()).await, Some(told)),
+    let reading = read(tree.stdout.take(), tree.stderr.take(), &output);
+    let ending = async {
+        match watched(&mut tree, &output, watch, &mut stop, &on_report).await {
+            Ok(status) => (status, None),
+            Err(told) => (tree.stop(stop_grace.to_duration()).await, Some(told)),
+        }
     };
+    let (status, told) = read_until(ending, reading).await;
     let mut output = output
         .into_inner()
         .expect("no panic while the lock is held");
@@ -133,7 +135,26 @@ pub async fn attend(
     output.conclude(status, told, begun)
 }
 
-/// Read and look until the tree has ended, or must.
+/// What it says, also when it was told to end.
+async fn read(
+    stdout: Option<impl AsyncRead + Unpin>,
+    stderr: Option<impl AsyncRead + Unpin>,
+    output: &Mutex<AgentOutput>,
+) {
+    let out = async {
+        if let Some(pipe) = stdout {
+            each_line(pipe, || (), |line| lock(output).out(line)).await;
+        }
+    };
+    let err = async {
+        if let Some(pipe) = stderr {
+            each_line(pipe, || (), |line| lock(output).err(line)).await;
+        }
+    };
+    tokio::join!(out, err);
+}
+
+/// Look until the tree has ended, or must.
 async fn watched(
     tree: &mut ProcessTree,
     output: &Mutex<AgentOutput>,
@@ -142,35 +163,9 @@ async fn watched(
     on_report: &impl Fn(&AgentReport, bool),
 ) -> Result<io::Result<ExitStatus>, AgentStop> {
     let cpu = tree.cpu_meter();
-    let (stdout, stderr) = (tree.stdout.take(), tree.stderr.take());
-    let reading = async {
-        tokio::join!(
-            async {
-                if let Some(pipe) = stdout {
-                    each_line(pipe, || (), |line| lock(output).out(line)).await;
-                }
-            },
-            async {
-                if let Some(pipe) = stderr {
-                    each_line(pipe, || (), |line| lock(output).err(line)).await;
-                }
-            }
-        )
-    };
-    let ended = async {
-        let mut reading = std::pin::pin!(reading);
-        let mut ending = std::pin::pin!(tree.wait());
-        tokio::select! {
-            status = &mut ending => {
-                let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;
-                status
-            }
-            _ = &mut reading => ending.await,
-        }
-    };
     tokio::select! {
         biased;
-        status = ended => Ok(status),
+        status = tree.wait() => Ok(status),
         cause = watch.until_stop(output, cpu, on_report) => Err(AgentStop::ByWatchdog(cause)),
         reason = asked(stop) => Err(AgentStop::ByRunner(reason)),
     }

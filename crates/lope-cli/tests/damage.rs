@@ -33,7 +33,7 @@ enum DamagedStore {
 /// A store of one of the two kinds, with a home.
 pub(crate) struct DamageSite {
     pub(crate) home: stage::Home,
-    url: String,
+    pub(crate) url: String,
     kind: DamagedStore,
 }
 

@@ -92,6 +92,23 @@ fn a_timeout_ends_what_ignores_being_told_and_what_was_forked_twice() {
     assert_eq!(sleepers(&long), 0);
 }
 
+/// "told to end (TERM) and, 2 s later, killed": what is said meanwhile is heard, so that whoever says
+/// something while it cleans up gets to the end of it, and an unfinished line is not lost.
+#[test]
+fn what_is_told_to_end_may_say_so_and_clean_up() {
+    let home = Home::new();
+    let line = "trap 'echo told; echo aloud >&2; touch cleaned; exit 0' TERM; printf partial; touch begun; \
+                while :; do sleep 0.05; done";
+    let file = workflow(&home, &json!({ "run": line, "timeout": "1s" }));
+    let said = home.lope(&["run", &file, "--json"]);
+    assert!(said.out.contains("Timeout"), "{said:?}");
+    let is_there = |name: &str| home.path().join(name).exists();
+    assert!(is_there("begun") && is_there("cleaned"), "{said:?}");
+    let logs = home.lope(&["runs", "logs", &only_run(&home)]).done();
+    assert!(logs.out.contains("partialtold"), "{logs:?}");
+    assert!(logs.out.contains("aloud"), "{logs:?}");
+}
+
 /// What follows a step begins when what the step had started is gone: here a handler and a
 /// `finally`, each of which counts what is left of a step that ignores being told.
 #[test]

@@ -250,3 +250,56 @@ fn a_settled_send_happens_once_though_its_run_goes_from_process_to_process() {
     let second = handled();
     assert_eq!(second["attempts"], 0, "it was sent again: {second}");
 }
+
+/// Twelve of them at once, of one run.
+const CROWD: &str = "name: crowd\nsteps:\n  all:\n    each: '${{ range(12) }}'\n    parallel: max\n    steps:\n      \
+                     a: { run: 'echo x >> $HOME/begun; until [ -e $HOME/go ]; do sleep 0.05; done' }\n";
+
+/// "Start no further step": of a paused run nothing begins that waits for a slot, whether its runner
+/// lives on or not; when it goes on, each begins once.
+#[test]
+fn nothing_of_a_paused_run_begins_that_waits_for_a_slot() {
+    let home = Home::new();
+    let file = home.file("crowd.yaml", CROWD);
+    let up = Up::begin(&home, &["--http", "off", "--concurrency", "2"]);
+    let key = ["--key", "k"];
+    home.lope(&[&["start", &file], &key[..]].concat()).done();
+    until("two have begun", || begun(&home).len() == 2);
+    home.lope(&["runs", "pause", "k"]).done();
+    until("it is paused", || count(&home, "paused") == 1);
+    std::fs::write(home.path().join("go"), "").unwrap();
+    let steps = || {
+        let shown = home.lope(&["runs", "show", "k", "--json"]).done().json();
+        shown["steps"].as_u64().unwrap()
+    };
+    until("those that had begun have ended", || steps() >= 2);
+    until("nobody has it any more", || {
+        home.lope(&["runs", "show", "k", "--json"]).done().json()["runner"].is_null()
+    });
+    assert_eq!((begun(&home).len(), count(&home, "paused")), (2, 1));
+    home.lope(&["runs", "resume", "k"]).done();
+    until("it ends", || count(&home, "completed") == 1);
+    assert_eq!(begun(&home).len(), 12, "each has begun once");
+    up.kill();
+}
+
+/// The same of a run that goes on while some of it is still at work.
+#[test]
+fn what_a_pause_held_back_begins_when_the_run_goes_on_beside_what_is_at_work() {
+    let home = Home::new();
+    let file = home.file("crowd.yaml", CROWD);
+    let up = Up::begin(&home, &["--http", "off", "--concurrency", "2"]);
+    home.lope(&["start", &file, "--key", "k"]).done();
+    for _ in 0..3 {
+        until("two have begun", || begun(&home).len() == 2);
+        home.lope(&["runs", "pause", "k"]).done();
+        until("it is paused", || count(&home, "paused") == 1);
+        home.lope(&["runs", "resume", "k"]).done();
+        until("it goes on", || count(&home, "running") == 1);
+    }
+    assert_eq!(begun(&home).len(), 2, "there is no room for more");
+    std::fs::write(home.path().join("go"), "").unwrap();
+    until("it ends", || count(&home, "completed") == 1);
+    assert_eq!(begun(&home).len(), 12, "each has begun once");
+    up.kill();
+}

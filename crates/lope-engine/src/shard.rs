@@ -158,6 +158,11 @@ pub enum ShardOutput {
     /// It is durable that this attempt begins.
     Begin(Token),
     Cancel(Token),
+    /// Nothing more of a run begins, or it may again.
+    Pause {
+        run: RunId,
+        is_paused: bool,
+    },
     /// Ask for the latest version of a workflow.
     FindLatest(Arc<str>),
     /// More mail waits for a run of ours.
@@ -332,8 +337,9 @@ impl Shard {
                 });
             }
             ShardInput::Returned(token) => {
+                let drains = self.draining;
                 self.with(now, token.run, out, |resident| {
-                    resident.take_back(now, &token);
+                    resident.take_back(now, &token, drains);
                 });
             }
             ShardInput::Mail(run, mail) => {
@@ -448,6 +454,7 @@ impl Shard {
         };
         self.at_work = Some((run, resident.epoch));
         change(resident);
+        resident.tell_pause(out);
         self.after(now, run, out);
     }
 

@@ -17,7 +17,7 @@ mod granting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use lope_limits::{LimitEnd, LimitKey, LimitRequest};
 use lope_model::{Failure, Moment, Priority, RunId, RunnerId, Span, Timestamp, Value};
 
@@ -144,6 +144,8 @@ pub struct SlotScheduler {
     deadlines: BTreeSet<(Moment, Token)>,
     /// Announced durably, but the lease was over by then.
     held_back: BTreeSet<Token>,
+    /// Nothing of these runs begins: they are paused.
+    paused: HashSet<RunId>,
     /// Nothing begins any more.
     draining: bool,
 }
@@ -163,6 +165,7 @@ impl SlotScheduler {
             behind: HashMap::default(),
             deadlines: BTreeSet::new(),
             held_back: BTreeSet::new(),
+            paused: HashSet::default(),
             draining: false,
         }
     }
@@ -188,6 +191,7 @@ impl SlotScheduler {
     ) {
         if self.session.replace(session) != Some(session) {
             self.lease_until = Moment(i64::MIN);
+            self.paused.clear();
             self.unbegun()
                 .iter()
                 .for_each(|token| self.cancel(now, token, commands));
@@ -222,15 +226,36 @@ impl SlotScheduler {
     /// Nothing more begins here: what has not begun goes back to its owner.
     pub fn drain(&mut self, now: Moment, commands: &mut Vec<SlotCommand>) {
         self.draining = true;
-        for token in self.unbegun() {
+        self.return_all(now, self.unbegun(), commands);
+    }
+
+    /// Nothing more of a run begins: what has not begun goes back to its owner, which brings it again
+    /// when the run goes on.
+    pub fn pause(&mut self, now: Moment, run: RunId, commands: &mut Vec<SlotCommand>) {
+        self.paused.insert(run);
+        let mut tokens = self.unbegun();
+        tokens.retain(|token| token.run == run);
+        self.return_all(now, tokens, commands);
+    }
+
+    /// A run goes on, or is not held here any more.
+    pub fn resume(&mut self, run: RunId) {
+        self.paused.remove(&run);
+    }
+
+    fn return_all(&mut self, now: Moment, tokens: Vec<Token>, commands: &mut Vec<SlotCommand>) {
+        for token in tokens {
             self.cancel(now, &token, commands);
             commands.push(SlotCommand::Return(token));
         }
     }
 
-    /// Everything that was submitted and has not begun.
+    /// Everything that was submitted and has not begun: those that wait first, so that none of them
+    /// begins when one that has a slot is given up.
     fn unbegun(&self) -> Vec<Token> {
         let mut tokens: Vec<Token> = self.ranks.keys().cloned().collect();
+        tokens.sort_unstable();
+        let waiting = tokens.len();
         let announced = self.running.iter().filter(|(_, running)| {
             matches!(
                 running.stage,
@@ -238,7 +263,7 @@ impl SlotScheduler {
             )
         });
         tokens.extend(announced.map(|(token, _)| token.clone()));
-        tokens.sort_unstable();
+        tokens[waiting..].sort_unstable();
         tokens
     }
 
@@ -262,7 +287,7 @@ impl SlotScheduler {
 
     /// A task wants to start.
     pub fn submit(&mut self, now: Moment, task: Box<Task>, commands: &mut Vec<SlotCommand>) {
-        if self.draining {
+        if self.draining || self.paused.contains(&task.token.run) {
             return commands.push(SlotCommand::Return(task.token));
         }
         // Of a session that has ended: its shard does not know yet.
@@ -403,6 +428,7 @@ impl SlotScheduler {
             .iter()
             .chain(&running)
             .for_each(|token| self.cancel(now, token, commands));
+        self.paused.retain(|run| !is_meant(*run));
     }
 
     /// Look at the clock.
@@ -448,7 +474,8 @@ impl SlotScheduler {
     pub fn begins_until(&self, token: &Token) -> Option<Moment> {
         let running = self.running.get(token)?;
         let is_other = running.session.is_some() && running.session != self.session;
-        let may = matches!(running.stage, SlotStage::Working) && !is_other;
+        let is_paused = self.paused.contains(&token.run);
+        let may = matches!(running.stage, SlotStage::Working) && !is_other && !is_paused;
         may.then_some(self.lease_until)
     }
 

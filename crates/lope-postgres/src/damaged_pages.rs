@@ -10,6 +10,7 @@ use lope_store::StoreError;
 use lope_store::runs::{RunFilter, RunRecord};
 use uuid::Uuid;
 
+use crate::connection::{ReadStatement, View};
 use crate::failure::Worked;
 use crate::inner::PostgresInner;
 use crate::list::{self, Listing};
@@ -39,34 +40,70 @@ static PAGES: Statement = Statement {
     types: "",
 };
 
+/// Pages of `runs` that can be read, one after another.
+pub(crate) struct ReadablePages {
+    pages: Range<i64>,
+    /// Runs on them that have completed.
+    pub(crate) completed: i64,
+}
+
 impl PostgresInner {
-    /// A listing met a page that cannot be read. It is asked of parts of the table, and of the halves
-    /// of those that meet the damage, until all but the damaged pages have answered. That reads the
-    /// table from end to end, whatever is asked for.
+    /// A listing met a page that cannot be read, and is asked of those that can. That reads the table
+    /// from end to end, whatever is asked for.
     pub(crate) async fn list_around_damage(&self, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
-        let size = self.reads.read(&PAGES, vec![]).await?;
-        let whole = 0..size.first().map_or(0, |row| row.get(0));
-        let mut parts: Vec<Range<i64>> = vec![whole];
-        let mut unreadable = 0;
         let mut records: Vec<RunRecord> = Vec::new();
-        while let Some(pages) = parts.pop() {
-            match self.page(&Listing::on_pages(filter, &pages)).await {
-                Err(fault) if fault.is_damage() => match halves(&pages) {
-                    Some(halves) => parts.extend(halves),
-                    None if unreadable == UNREADABLE_MAX => return Err(fault),
-                    None => {
-                        unreadable += 1;
-                        tracing::warn!(page = pages.start, error = %fault.error, "runs of a damaged page are left out of the list");
-                    }
-                },
-                rows => records.extend(list::readable(&rows?)?),
-            }
+        for part in self.readable_pages().await? {
+            let rows = self.page(&Listing::on_pages(filter, &part.pages)).await?;
+            records.extend(list::readable(&rows)?);
             // One that was written meanwhile may have been met twice.
             records.sort_by_key(|record| Reverse((record.created_at, record.run)));
             records.dedup_by_key(|record| record.run);
             records.truncate(filter.limit.min(limit::PAGE_MAX));
         }
         Ok(records)
+    }
+
+    /// Parts of the table are read, and the halves of those that meet the damage, until all but the
+    /// damaged pages have been.
+    pub(crate) async fn readable_pages(&self) -> Worked<Vec<ReadablePages>> {
+        let size = self.reads.read(&PAGES, vec![]).await?;
+        let whole = 0..size.first().map_or(0, |row| row.get(0));
+        let mut parts: Vec<Range<i64>> = vec![whole];
+        let mut unreadable = 0;
+        let mut found = Vec::new();
+        while let Some(pages) = parts.pop() {
+            match self.completed_on(&pages).await {
+                Err(fault) if fault.is_damage() => match halves(&pages) {
+                    Some(halves) => parts.extend(halves),
+                    None if unreadable == UNREADABLE_MAX => return Err(fault),
+                    None => {
+                        unreadable += 1;
+                        tracing::warn!(page = pages.start, error = %fault.error, "runs of a damaged page are left out");
+                    }
+                },
+                completed => found.push(ReadablePages {
+                    pages,
+                    completed: completed?,
+                }),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn completed_on(&self, pages: &Range<i64>) -> Worked<i64> {
+        let Range { start, end } = pages;
+        let text = format!(
+            "select count(*) filter (where status = 'completed') from {{schema}}.runs where ctid >= '({start},0)' and ctid < '({end},0)'"
+        );
+        let asked = [(
+            ReadStatement::Once {
+                text: &text,
+                types: "",
+            },
+            Vec::new(),
+        )];
+        let answers = self.reads.read_together(View::Pages, &asked).await?;
+        Ok(answers.iter().flatten().next().map_or(0, |row| row.get(0)))
     }
 
     pub(crate) async fn on_damaged_pages(&self, runs: &[Uuid]) -> Worked<Vec<(Uuid, StoreError)>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lope_model::{RunId, Timestamp, limit};
 use lope_store::StoreError;
-use lope_store::runs::{QueueCount, ResultHead, RunCounts, RunRecord, RunStatus};
+use lope_store::runs::{FinalStatus, QueueCount, ResultHead, RunCounts, RunRecord, RunStatus};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -48,6 +48,11 @@ pub(crate) static COUNT_RUNS: Statement = Statement {
     text: include_str!("count_runs.sql"),
     types: "",
 };
+static COUNT_COMPLETED: Statement = Statement {
+    name: "count_completed",
+    text: "select count(*) from (select from {schema}.runs where status = 'completed' limit 100000) r",
+    types: "",
+};
 pub(crate) static COUNT_QUEUES: Statement = Statement {
     name: "count_queues",
     text: include_str!("count_queues.sql"),
@@ -65,8 +70,28 @@ impl PostgresInner {
         let mut runs: Vec<Uuid> = runs.iter().map(|run| run.uuid()).collect();
         runs.sort_unstable();
         runs.dedup();
-        let rows = self.reads.read(&LISTED, vec![&runs]).await?;
-        list::readable(&rows)
+        match self.reads.read(&LISTED, vec![&runs]).await {
+            Err(fault) if fault.is_damage() => self.listed_around_damage(&runs).await,
+            rows => list::readable(&rows?),
+        }
+    }
+
+    /// A page of records cannot be read: each is asked for alone.
+    async fn listed_around_damage(&self, runs: &[Uuid]) -> Worked<Vec<RunRecord>> {
+        let mut records = Vec::new();
+        for run in runs {
+            match self
+                .reads
+                .read(&LISTED, vec![&std::slice::from_ref(run)])
+                .await
+            {
+                Err(fault) if fault.is_damage() => {
+                    tracing::warn!(%run, error = %fault.error, "a run of a damaged page is left out");
+                }
+                rows => records.extend(list::readable(&rows?)?),
+            }
+        }
+        Ok(records)
     }
 
     pub(crate) async fn result(&self, run: RunId, most: usize) -> Worked<Option<ResultHead>> {
@@ -91,14 +116,29 @@ impl PostgresInner {
 
     pub(crate) async fn counts(&self) -> Worked<RunCounts> {
         let asked = [&COUNT_RUNS, &COUNT_QUEUES].map(|it| (ReadStatement::Kept(it), Vec::new()));
-        let answers = self.reads.read_together(View::Rows, &asked).await?;
+        let answers = self.reads.read_together(View::Rows, &asked);
+        let (answers, completed) = tokio::try_join!(answers, self.completed())?;
         let mut answers = answers.into_iter();
         let [by_status, queues] = [(); 2].map(|()| answers.next().unwrap_or_default());
         // Damage is not counted, and keeps nobody from counting the rest.
-        let by_status: BTreeMap<&'static str, u64> =
+        let mut by_status: BTreeMap<&'static str, u64> =
             by_status.iter().flat_map(status_count).collect();
+        if completed > 0 {
+            by_status.insert(FinalStatus::Completed.as_str(), completed);
+        }
         let queues: Vec<QueueCount> = queues.iter().flat_map(queue_count).collect();
         Ok(RunCounts { by_status, queues })
+    }
+
+    async fn completed(&self) -> Worked<u64> {
+        let counted = match self.reads.read(&COUNT_COMPLETED, Vec::new()).await {
+            Err(fault) if fault.is_damage() => {
+                let parts = self.readable_pages().await?;
+                parts.iter().map(|part| part.completed).sum()
+            }
+            rows => rows?.first().map_or(0, |row| row.get::<_, i64>(0)),
+        };
+        Ok((counted as u64).min(limit::ENDED_COUNTED_MAX))
     }
 
     pub(crate) async fn queues(&self) -> Worked<Vec<QueueCount>> {

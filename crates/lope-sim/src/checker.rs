@@ -156,6 +156,12 @@ impl InvariantChecker {
             .is_some_and(|run| run.announced.contains(&attempt))
     }
 
+    /// Is it durable that a run is paused?
+    pub(crate) fn is_paused(&self, run: RunId) -> bool {
+        let watched = self.runs.get(&run);
+        watched.is_some_and(|watched| watched.state.paused().is_some())
+    }
+
     /// Signals that arrived from others.
     pub(crate) fn signals(&self, run: RunId) -> u32 {
         self.runs

@@ -38,11 +38,13 @@ pub enum Mutant {
     NoReservedRoom,
     /// What is loaded together with a damaged run is not taken up.
     DropNeighbours,
+    /// What waits for a slot begins although its run was paused.
+    BeginWhatIsPaused,
 }
 
 impl Mutant {
     /// All of them.
-    pub const PLANTED: [Self; 16] = [
+    pub const PLANTED: [Self; 17] = [
         Self::ForgetChildCancels,
         Self::SendTwice,
         Self::AnnounceWhatWaits,
@@ -59,6 +61,7 @@ impl Mutant {
         Self::KeepPlaces,
         Self::NoReservedRoom,
         Self::DropNeighbours,
+        Self::BeginWhatIsPaused,
     ];
 }
 

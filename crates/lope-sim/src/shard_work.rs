@@ -134,6 +134,18 @@ impl SimWorld {
                         .cancel(process.moment(at), &token, &mut commands);
                     self.act(slot, commands);
                 }
+                ShardOutput::Pause { run, is_paused } => {
+                    let at = self.at;
+                    let process = &mut self.processes[slot];
+                    let mut commands = Vec::new();
+                    if is_paused && self.setup.mutant != Some(Mutant::BeginWhatIsPaused) {
+                        let moment = process.moment(at);
+                        process.dispatcher.pause(moment, run, &mut commands);
+                    } else {
+                        process.dispatcher.resume(run);
+                    }
+                    self.act(slot, commands);
+                }
                 ShardOutput::MoreMail => self.to(
                     slot,
                     0,

@@ -269,6 +269,10 @@ impl SimWorld {
                 task.token
             ));
         }
+        if self.checker.is_paused(task.token.run) {
+            self.checker
+                .blame(format!("{:?}: begins though its run is paused", task.token));
+        }
         if task.limits.announced && !self.checker.is_announced(&task.token) {
             self.checker
                 .blame(format!("{:?}: begins before that is durable", task.token));

@@ -4,6 +4,8 @@
 //! walks are merged, and only the runs that are shown are read. Which index is walked follows from
 //! the filter: parent, tag, workflow, or status.
 
+use std::cmp::Reverse;
+
 use lope_model::{QueueName, RunId, Timestamp, limit};
 use lope_store::StoreError;
 use lope_store::runs::{
@@ -29,6 +31,8 @@ const QUEUED: &str =
             min(max(due, created_at))
      FROM queue GROUP BY 1, 2, 3, 4, 5";
 
+const QUEUE_OF_RUN: &str = " LEFT JOIN queue AS q ON q.run_id = r.run_id";
+
 /// One walk over an index: a statement and what is given to it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ListBranch {
@@ -36,9 +40,12 @@ pub(crate) struct ListBranch {
     pub(crate) given: Vec<Value>,
 }
 
-/// The table whose index is walked, and the condition that picks a part of it.
+/// The table whose index is walked, and the condition that picks a part of it, for which the index
+/// is enough.
 struct ListScan {
     from: &'static str,
+    /// What else is known of a run.
+    joins: &'static str,
     /// Where `created_at` and `run_id` are read, so that the walk is in their order.
     alias: &'static str,
     condition: String,
@@ -48,6 +55,22 @@ struct ListScan {
 }
 
 pub(crate) fn list(tx: &Tx<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
+    match found(tx, filter).map_err(StoreError::from) {
+        Ok(found) => {
+            let page = found.len();
+            let records = records(tx, found)?;
+            // A page that is not full would be the last.
+            if records.len() < page {
+                return list_around_damage(tx, filter);
+            }
+            Ok(records)
+        }
+        Err(StoreError::Corrupt { .. }) => list_around_damage(tx, filter),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn found(tx: &Tx<'_>, filter: &RunFilter) -> Worked<Vec<RunId>> {
     let wanted = filter.limit.min(limit::PAGE_MAX);
     let mut found: Vec<(Timestamp, RunId)> = Vec::new();
     for arm in arms(filter) {
@@ -59,7 +82,30 @@ pub(crate) fn list(tx: &Tx<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.truncate(wanted);
-    records(tx, found.into_iter().map(|(_, run)| run))
+    Ok(found.into_iter().map(|(_, run)| run).collect())
+}
+
+/// A page of records cannot be read: indexes alone are walked, and each run is read by itself.
+fn list_around_damage(tx: &Tx<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
+    let wanted = filter.limit.min(limit::PAGE_MAX);
+    let mut found: Vec<RunRecord> = Vec::new();
+    for walk in walks(filter) {
+        let most = found.len() + wanted;
+        let mut arm = range(&walk, "", filter);
+        arm.push(&youngest_first(walk.alias), []);
+        let mut statement = tx.statement(&arm.sql)?;
+        let mut rows = statement.query(params_from_iter(arm.given))?;
+        while found.len() < most
+            && let Some(row) = rows.next()?
+        {
+            let mut read = records(tx, [columns::run(row, 1)?])?;
+            read.retain(|record| filter.describes(record, record.status));
+            found.append(&mut read);
+        }
+    }
+    found.sort_unstable_by_key(|record| Reverse((record.created_at, record.run)));
+    found.truncate(wanted);
+    Ok(found)
 }
 
 /// The records of these runs, as a listing shows them.
@@ -92,7 +138,8 @@ pub(crate) fn arms(filter: &RunFilter) -> Vec<ListBranch> {
 fn walks(filter: &RunFilter) -> Vec<ListScan> {
     if let Some(parent) = filter.parent {
         return vec![ListScan {
-            from: "runs AS r INDEXED BY runs_parent LEFT JOIN queue AS q ON q.run_id = r.run_id",
+            from: "runs AS r INDEXED BY runs_parent",
+            joins: QUEUE_OF_RUN,
             alias: "r",
             condition: "r.parent_run = ? AND r.parent_run IS NOT NULL".to_owned(),
             given: vec![Value::Blob(parent.as_bytes().to_vec())],
@@ -101,7 +148,8 @@ fn walks(filter: &RunFilter) -> Vec<ListScan> {
     }
     if let Some((tag, value)) = filter.tags.iter().next() {
         return vec![ListScan {
-            from: "run_tags AS t JOIN runs AS r ON r.run_id = t.run_id LEFT JOIN queue AS q ON q.run_id = t.run_id",
+            from: "run_tags AS t",
+            joins: " JOIN runs AS r ON r.run_id = t.run_id LEFT JOIN queue AS q ON q.run_id = t.run_id",
             alias: "t",
             condition: "t.tag = ? AND t.value = ?".to_owned(),
             given: vec![text(tag), text(value)],
@@ -110,7 +158,8 @@ fn walks(filter: &RunFilter) -> Vec<ListScan> {
     }
     match &filter.workflow {
         Some(workflow) if !asks_for_few(filter) => vec![ListScan {
-            from: "runs AS r INDEXED BY runs_workflow LEFT JOIN queue AS q ON q.run_id = r.run_id",
+            from: "runs AS r INDEXED BY runs_workflow",
+            joins: QUEUE_OF_RUN,
             alias: "r",
             condition: "r.workflow = ?".to_owned(),
             given: vec![text(workflow)],
@@ -156,7 +205,8 @@ fn by_status(filter: &RunFilter) -> Vec<ListScan> {
 
 fn ended(status: FinalStatus) -> ListScan {
     ListScan {
-        from: "runs AS r INDEXED BY runs_status LEFT JOIN queue AS q ON q.run_id = r.run_id",
+        from: "runs AS r INDEXED BY runs_status",
+        joins: QUEUE_OF_RUN,
         alias: "r",
         condition: "r.status = ? AND r.status <> 'live'".to_owned(),
         given: vec![text(status.as_str())],
@@ -166,7 +216,8 @@ fn ended(status: FinalStatus) -> ListScan {
 
 fn live(status: LiveStatus, owned: &str) -> ListScan {
     ListScan {
-        from: "queue AS q INDEXED BY queue_status LEFT JOIN runs AS r ON r.run_id = q.run_id",
+        from: "queue AS q INDEXED BY queue_status",
+        joins: " LEFT JOIN runs AS r ON r.run_id = q.run_id",
         alias: "q",
         condition: format!("q.status = ?{owned}"),
         given: vec![text(status.as_str())],
@@ -177,7 +228,8 @@ fn live(status: LiveStatus, owned: &str) -> ListScan {
 /// What runners hold is what fits into their memory: read it all and sort.
 fn running() -> ListScan {
     ListScan {
-        from: "queue AS q INDEXED BY queue_owner LEFT JOIN runs AS r ON r.run_id = q.run_id",
+        from: "queue AS q INDEXED BY queue_owner",
+        joins: " LEFT JOIN runs AS r ON r.run_id = q.run_id",
         alias: "q",
         condition: "q.owner IS NOT NULL AND q.status IN ('queued', 'running')".to_owned(),
         given: Vec::new(),
@@ -186,15 +238,36 @@ fn running() -> ListScan {
 }
 
 fn arm(walk: ListScan, filter: &RunFilter) -> ListBranch {
+    let mut arm = range(&walk, walk.joins, filter);
+    arm.narrow(filter);
+    if !walk.by_status && !filter.statuses.is_empty() {
+        let marks = vec!["?"; filter.statuses.len()].join(", ");
+        arm.push(
+            &format!(" AND {SHOWN} IN ({marks})"),
+            filter.statuses.iter().map(|status| text(status.as_str())),
+        );
+    }
+    let limit = filter.limit.min(limit::PAGE_MAX) as i64;
+    let order = youngest_first(walk.alias);
+    arm.push(&format!("{order} LIMIT ?"), [limit.into()]);
+    arm
+}
+
+/// What the walk gives within the times of the filter.
+fn range(walk: &ListScan, joins: &str, filter: &RunFilter) -> ListBranch {
     let ListScan {
         from,
         alias,
         condition,
         given,
-        by_status,
+        ..
     } = walk;
-    let sql = format!("SELECT {alias}.created_at, {alias}.run_id FROM {from} WHERE {condition}");
-    let mut arm = ListBranch { sql, given };
+    let mut arm = ListBranch {
+        sql: format!(
+            "SELECT {alias}.created_at, {alias}.run_id FROM {from}{joins} WHERE {condition}"
+        ),
+        given: given.clone(),
+    };
     let (until, before) = behind(filter);
     arm.push(
         &format!(" AND ({alias}.created_at, {alias}.run_id) < (?, ?)"),
@@ -207,20 +280,11 @@ fn arm(walk: ListScan, filter: &RunFilter) -> ListBranch {
             [since.millis().into()],
         );
     }
-    arm.narrow(filter);
-    if !by_status && !filter.statuses.is_empty() {
-        let marks = vec!["?"; filter.statuses.len()].join(", ");
-        arm.push(
-            &format!(" AND {SHOWN} IN ({marks})"),
-            filter.statuses.iter().map(|status| text(status.as_str())),
-        );
-    }
-    let limit = filter.limit.min(limit::PAGE_MAX) as i64;
-    arm.push(
-        &format!(" ORDER BY {alias}.created_at DESC, {alias}.run_id DESC LIMIT ?"),
-        [limit.into()],
-    );
     arm
+}
+
+fn youngest_first(alias: &str) -> String {
+    format!(" ORDER BY {alias}.created_at DESC, {alias}.run_id DESC")
 }
 
 impl ListBranch {

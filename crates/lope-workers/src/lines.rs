@@ -1,11 +1,34 @@
 //! What a process says, line by line.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Longest line that comes whole.
 pub const LINE_MAX: usize = 64 * 1024;
 /// Lines that are read before others have their turn.
 const TURN: u32 = 256;
+/// How long output may still come when no process of the tree is left: somebody else may hold the
+/// pipe.
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
+
+/// Read while something ends, and what is left then. A pipe that somebody outside of the tree holds
+/// open is left after a while.
+pub async fn read_until<E, R>(
+    ending: impl Future<Output = E>,
+    reading: impl Future<Output = R>,
+) -> E {
+    let mut reading = pin!(reading);
+    let mut ending = pin!(ending);
+    tokio::select! {
+        ended = &mut ending => {
+            let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;
+            ended
+        }
+        _ = &mut reading => ending.await,
+    }
+}
 
 /// Hands over each line with its end; one that is too long comes in pieces. `alive` hears that
 /// something was said. Others have their turn in between: a process that says much quickly must not

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use self::spec::ProcessSpec;
 use crate::clock::wall;
 use crate::environment::InheritedEnvironment;
-use crate::lines::each_line;
+use crate::lines::{each_line, read_until};
 use crate::logs::{Logs, MaskedLog, Stream};
 use crate::process_tree::{ProcessTree, ProcessTrees, is_subreaper_lost, is_too_late};
 
@@ -39,9 +39,6 @@ const MESSAGE_LINES: usize = 5;
 const MESSAGE_BYTES: usize = 2_000;
 /// Most bytes of what a process complained about that its failure carries; the log has all of it.
 const DETAIL_BYTES: usize = 16_000;
-/// How long output may still come when no process of the tree is left: somebody else may hold the
-/// pipe.
-const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Starts processes.
 #[derive(Debug)]
@@ -188,19 +185,85 @@ impl ProcessWork {
     ) -> Result<Value, Failure> {
         let log = self.logs.begin_masked(&task.token, done.masks());
         done.logged(log.name());
-        let ended = tokio::select! {
-            ended = attend(&mut tree, log, done) => ended,
-            () = self.stop.notified() => None,
-        };
-        let Some(ended) = ended else {
-            stop(&mut tree, &task.token).await;
-            return Err(stopped());
-        };
-        let status = ended.status.map_err(|error| {
+        let ended = self.until_ended(&mut tree, log, task, done).await;
+        let status = ended.status.ok_or_else(stopped)?.map_err(|error| {
             let unknown = || format!("the process cannot be waited for: {error}");
             subreaper_lost(&error).unwrap_or_else(|| Failure::new("IOError", unknown()))
         })?;
         answer(status, ended.out, &ended.err)
+    }
+
+    /// Read what the process says, wait for its end. What it says after it was told to end is read too.
+    async fn until_ended(
+        &self,
+        tree: &mut ProcessTree,
+        log: MaskedLog,
+        task: &Task,
+        done: &Done,
+    ) -> ProcessEnd {
+        let stdout = tree.stdout.take().expect("its output is piped");
+        let stderr = tree.stderr.take().expect("its output is piped");
+        let log = Mutex::new(log);
+        let mut out = Output::default();
+        let mut tail = Vec::new();
+        let alive = || done.alive();
+        let read_out = each_line(stdout, alive, |line| {
+            write(&log, Stream::Out, line);
+            out.push(line);
+        });
+        let read_err = each_line(stderr, alive, |line| {
+            tail.extend(write(&log, Stream::Err, line));
+            tail.drain(..tail.len().saturating_sub(TAIL));
+        });
+        let reading = async { tokio::join!(read_out, read_err) };
+        let status = read_until(self.told_or_ended(tree, &task.token), reading).await;
+        let mut log = log.into_inner().expect("no panic while the lock is held");
+        tail.extend(log.finish(wall()).err);
+        ProcessEnd {
+            status,
+            out: out.end(),
+            err: tail,
+        }
+    }
+
+    /// How it ended by itself, if it was not told to.
+    async fn told_or_ended(
+        &self,
+        tree: &mut ProcessTree,
+        token: &Token,
+    ) -> Option<io::Result<ExitStatus>> {
+        tokio::select! {
+            status = tree.wait() => return Some(status),
+            () = self.stop.notified() => {}
+        }
+        stop(tree, token).await;
+        None
+    }
+}
+
+/// The standard output of a process, as much of it as may be a result.
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    size: usize,
+}
+
+impl Output {
+    fn push(&mut self, line: &[u8]) {
+        self.size += line.len();
+        if self.size <= limit::PAYLOAD_MAX {
+            self.bytes.extend_from_slice(line);
+        }
+    }
+
+    fn end(self) -> Result<Vec<u8>, Failure> {
+        let Self { bytes, size } = self;
+        if size <= limit::PAYLOAD_MAX {
+            return Ok(bytes);
+        }
+        let most = limit::PAYLOAD_MAX;
+        let message = format!("its output has {size} bytes, more than {most} are allowed");
+        Err(Failure::new(failure::kind::LIMIT, message))
     }
 }
 
@@ -223,64 +286,11 @@ fn stopped() -> Failure {
 
 /// How a process ended, and what it said.
 struct ProcessEnd {
-    status: io::Result<ExitStatus>,
+    /// Nothing if it was told to end.
+    status: Option<io::Result<ExitStatus>>,
     out: Result<Vec<u8>, Failure>,
     /// The last lines of its standard error.
     err: Vec<String>,
-}
-
-/// Read what the process says, wait for its end.
-async fn attend(tree: &mut ProcessTree, log: MaskedLog, done: &Done) -> Option<ProcessEnd> {
-    let (stdout, stderr) = (tree.stdout.take()?, tree.stderr.take()?);
-    let log = Mutex::new(log);
-    let (mut out, mut size, mut tail) = (Vec::new(), 0_usize, Vec::new());
-    let alive = || done.alive();
-    let read_out = each_line(stdout, alive, |line| {
-        write(&log, Stream::Out, line);
-        size += line.len();
-        if size <= limit::PAYLOAD_MAX {
-            out.extend_from_slice(line);
-        }
-    });
-    let read_err = each_line(stderr, alive, |line| {
-        tail.extend(write(&log, Stream::Err, line));
-        tail.drain(..tail.len().saturating_sub(TAIL));
-    });
-    let reading = async { tokio::join!(read_out, read_err) };
-    let status = until_ended(tree, reading).await;
-    let mut log = log.into_inner().expect("no panic while the lock is held");
-    tail.extend(log.finish(wall()).err);
-    let out = if size > limit::PAYLOAD_MAX {
-        let message = format!(
-            "its output has {size} bytes, more than {} are allowed",
-            limit::PAYLOAD_MAX
-        );
-        Err(Failure::new(failure::kind::LIMIT, message))
-    } else {
-        Ok(out)
-    };
-    Some(ProcessEnd {
-        status,
-        out,
-        err: tail,
-    })
-}
-
-/// Read until all has ended. A pipe that somebody outside of the tree holds open is left after a
-/// while.
-async fn until_ended<T>(
-    tree: &mut ProcessTree,
-    reading: impl Future<Output = T>,
-) -> io::Result<ExitStatus> {
-    let mut reading = std::pin::pin!(reading);
-    let mut ending = std::pin::pin!(tree.wait());
-    tokio::select! {
-        status = &mut ending => {
-            let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;
-            status
-        }
-        _ = &mut reading => ending.await,
-    }
 }
 
 /// Into the log; what stands there now.

@@ -131,6 +131,17 @@ impl Dispatcher {
         self.change(|machine, now, commands| machine.announced(now, token, commands));
     }
 
+    /// Nothing more of a run begins until it goes on: what has not begun goes back to its shard.
+    pub(crate) fn pause(&self, run: RunId, is_paused: bool) {
+        self.change(|machine, now, commands| {
+            if is_paused {
+                machine.pause(now, run, commands);
+            } else {
+                machine.resume(run);
+            }
+        });
+    }
+
     /// Nothing more begins: what has not begun goes back to its shard.
     pub(crate) fn drain(&self) {
         self.change(SlotScheduler::drain);

@@ -60,6 +60,10 @@ impl ShardHost for Router {
                     self.dispatcher.submit(starts.drain(..));
                     self.dispatcher.cancel(&token);
                 }
+                ShardOutput::Pause { run, is_paused } => {
+                    self.dispatcher.submit(starts.drain(..));
+                    self.dispatcher.pause(run, is_paused);
+                }
                 ShardOutput::Fell { run, epoch, why } => self.fell(run, epoch, why),
                 ShardOutput::Left { run, epoch, why } => {
                     gone.push(run);

@@ -63,8 +63,9 @@ impl Shard {
             Ok(folded) => {
                 let waits_for_children =
                     folded.state.status() == Status::Waiting || folded.head > 1;
-                let resident =
+                let mut resident =
                     Resident::adopted(now, adoption, folded, self.settings, self.listened);
+                resident.tell_pause(out);
                 self.runs.insert(run, Box::new(resident));
                 let children = if waits_for_children {
                     self.children_of(run)

@@ -15,7 +15,7 @@ use lope_store::tables::Append;
 use super::after_commit::{AfterCommit, AttemptId};
 use super::pending_commit::PendingCommit;
 use super::unread_mail::UnreadMail;
-use super::{Adoption, Home};
+use super::{Adoption, Home, ShardOutput};
 use crate::client::STOPPED;
 use crate::codec;
 use crate::executor::{self, Limits, Task, Token};
@@ -145,8 +145,11 @@ pub(super) struct Resident {
     pub(super) stopped: bool,
     /// What was not committed was thrown away: the state is ahead of what will ever be written.
     pub(super) discarded: bool,
-    /// Attempts were given back that have not begun: whoever takes the run up next begins them.
-    pub(super) given_back: bool,
+    /// Attempts that were given back and have not begun: whoever takes the run up next begins them, or
+    /// we do when it goes on.
+    pub(super) given_back: Vec<(Arc<str>, u32)>,
+    /// What was last said of it: is it paused?
+    pub(super) pause_told: bool,
     /// Is every attempt announced before it begins?
     pub(super) announces: bool,
     /// Does anybody want to hear notices?
@@ -183,7 +186,8 @@ impl Resident {
             worked: false,
             stopped: false,
             discarded: false,
-            given_back: false,
+            given_back: Vec::new(),
+            pause_told: false,
             announces: false,
             listened: true,
         }
@@ -420,10 +424,49 @@ impl Resident {
         }
     }
 
-    /// An attempt was given back by whoever should have begun it.
-    pub(super) fn take_back(&mut self, now: Timestamp, token: &Token) {
+    /// An attempt was given back by whoever should have begun it. If the run goes on meanwhile, it is
+    /// wanted again.
+    pub(super) fn take_back(&mut self, now: Timestamp, token: &Token, drains: bool) {
         if let Some(epoch) = self.attempts.remove(token) {
             self.give_back(now, &token.execution, token.attempt, epoch);
+            if !drains && self.state.paused().is_none() {
+                self.start_given_back();
+            }
+        }
+    }
+
+    /// What a pause or its end means to attempts that have not begun.
+    pub(super) fn tell_pause(&mut self, out: &mut Vec<ShardOutput>) {
+        let is_paused = self.state.paused().is_some();
+        if is_paused == self.pause_told {
+            return;
+        }
+        self.pause_told = is_paused;
+        if !is_paused {
+            self.start_given_back();
+        }
+        let run = self.run;
+        out.push(ShardOutput::Pause { run, is_paused });
+    }
+
+    /// The run leaves: whoever has it next says for itself whether it is paused.
+    pub(super) fn forget_pause(&mut self, out: &mut Vec<ShardOutput>) {
+        if std::mem::take(&mut self.pause_told) {
+            let (run, is_paused) = (self.run, false);
+            out.push(ShardOutput::Pause { run, is_paused });
+        }
+    }
+
+    fn start_given_back(&mut self) {
+        let given_back = std::mem::take(&mut self.given_back);
+        if given_back.is_empty() {
+            return;
+        }
+        for effect in self.state.outstanding(&self.plan) {
+            let is_it = |(execution, attempt): &(Arc<str>, u32)| matches!(&effect, Effect::Dispatch(it) if it.execution == *execution && it.attempt == *attempt);
+            if given_back.iter().any(is_it) {
+                self.sort(effect);
+            }
         }
     }
 
@@ -443,7 +486,7 @@ impl Resident {
     /// Whoever takes the run up next knows that this attempt has not begun. Laws before the third
     /// have no word for it.
     fn give_back(&mut self, now: Timestamp, execution: &Arc<str>, attempt: u32, epoch: Epoch) {
-        self.given_back = true;
+        self.given_back.push((Arc::clone(execution), attempt));
         if self.state.law() >= 3 {
             self.fold(
                 now,

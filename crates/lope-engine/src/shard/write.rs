@@ -305,6 +305,7 @@ impl Resident {
     /// The run is no longer held: stop what it has in flight, and say why.
     pub(super) fn leave(mut self: Box<Self>, why: UnloadReason, out: &mut Vec<ShardOutput>) {
         self.cancel_all(out);
+        self.forget_pause(out);
         out.push(ShardOutput::Left {
             run: self.run,
             epoch: self.epoch,
@@ -379,7 +380,7 @@ impl Resident {
         }
         let runnable = open.effects.iter().any(AfterCommit::is_start)
             || !open.begun.is_empty()
-            || self.given_back;
+            || !self.given_back.is_empty();
         // Nobody works on what whoever comes next begins.
         let status = if runnable && status == LiveStatus::Running {
             LiveStatus::Queued

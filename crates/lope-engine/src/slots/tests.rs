@@ -568,7 +568,7 @@ fn one_whose_secrets_are_looked_up_has_not_begun_and_gives_its_slot_back_at_once
 
     let mut play = begun();
     play.slots.drain(Moment(0), &mut play.commands);
-    assert_eq!(short(&mut play.commands), "/a <a <b");
+    assert_eq!(short(&mut play.commands), "<b /a <a");
 
     let mut play = begun();
     assert_eq!(
@@ -646,7 +646,7 @@ fn whoever_ends_gives_back_what_has_not_begun() {
     }
     assert_eq!(short(&mut commands), "+a @b +c");
     slots.drain(Moment(0), &mut commands);
-    assert_eq!(short(&mut commands), "<b <d <e");
+    assert_eq!(short(&mut commands), "<d <e <b");
     slots.submit(Moment(0), plain("f"), &mut commands);
     slots.announced(Moment(0), &plain("b").token, &mut commands);
     slots.returned(Moment(0), &plain("c").token, &mut commands);
@@ -759,4 +759,44 @@ fn nothing_of_an_ended_session_starts_in_the_next() {
         (short(&mut commands).as_str(), slots.in_flight()),
         ("+d", 1)
     );
+}
+
+/// What waits, asks, is announced or has its secrets looked up goes back when its run is paused, also
+/// what comes then; what its executor has begun goes on, and what is with one that has not begun it
+/// may not begin.
+#[test]
+fn of_a_paused_run_nothing_begins() {
+    let run = RunId::from_bytes([0; 16]);
+    let mut play = Play::new(4);
+    let secret = Limits {
+        secrets: Some(["s".into()].into()),
+        ..Limits::default()
+    };
+    assert_eq!(play.submit(plain("a")), "+a");
+    assert_eq!(play.submit(announced("b")), "@b");
+    assert_eq!(play.submit(keyed("c", "k", 1)), "*c");
+    assert_eq!(play.submit(task("d", secret)), "+d");
+    assert_eq!(play.submit(plain("e")), "");
+    let mut other = plain("o");
+    other.token.run = RunId::from_bytes([1; 16]);
+    assert_eq!(play.submit(other), "");
+    let begun = plain("a").token;
+    assert!(play.slots.begins_until(&begun).is_some());
+    play.slots.pause(Moment(0), run, &mut play.commands);
+    let mut said: Vec<String> = short(&mut play.commands)
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    said.sort_unstable();
+    assert_eq!(said, ["+o", "/c", "<b", "<c", "<d", "<e"]);
+    assert!(play.slots.is_wanted(&begun), "it is at work");
+    assert_eq!(
+        play.slots.begins_until(&begun),
+        None,
+        "nobody begins it now"
+    );
+    assert_eq!(play.submit(plain("f")), "<f");
+    play.slots.resume(run);
+    assert!(play.slots.begins_until(&begun).is_some());
+    assert_eq!(play.submit(plain("e")), "+e");
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use lope_model::{QueueName, RunId, Timestamp, limit};
 
 use super::queue_index::QueuePosition;
-use super::run_entry::RunEntry;
 use super::state::{ByTime, RunState};
 use crate::runs::{Cursor, JournalRow, QueueCount, RunCounts, RunFilter, RunRecord};
 
@@ -37,7 +36,7 @@ impl RunState {
             .range(from..to)
             .rev()
             .filter_map(|(_, run)| self.runs.get(run));
-        let matching = entries.filter(|entry| matches(entry, filter));
+        let matching = entries.filter(|entry| filter.describes(&entry.record, entry.status()));
         matching
             .take(filter.limit.min(limit::PAGE_MAX))
             .map(|entry| entry.listed())
@@ -99,24 +98,4 @@ fn behind(filter: &RunFilter) -> (Timestamp, RunId) {
         Some(Cursor { created_at, run }) => until.min((created_at, run)),
         None => until,
     }
-}
-
-fn matches(entry: &RunEntry, filter: &RunFilter) -> bool {
-    let record = &entry.record;
-    let says =
-        |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|wanted| wanted == is);
-    (filter.statuses.is_empty() || filter.statuses.contains(&entry.status()))
-        && says(&filter.workflow, &record.workflow)
-        && filter
-            .realm
-            .as_ref()
-            .is_none_or(|realm| *realm == record.realm)
-        && filter
-            .queue
-            .as_ref()
-            .is_none_or(|queue| *queue == record.queue)
-        && filter
-            .tags
-            .iter()
-            .all(|(tag, value)| record.tags.get(tag) == Some(value))
 }

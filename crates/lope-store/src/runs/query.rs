@@ -43,6 +43,22 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
+impl RunFilter {
+    /// Is a run with this record and status what it says beside parent and time?
+    pub fn describes(&self, record: &RunRecord, status: RunStatus) -> bool {
+        let has_tag = |(tag, value)| record.tags.get(tag) == Some(value);
+        (self.statuses.is_empty() || self.statuses.contains(&status))
+            && is_or_any(self.workflow.as_ref(), &record.workflow)
+            && is_or_any(self.realm.as_ref(), &record.realm)
+            && is_or_any(self.queue.as_ref(), &record.queue)
+            && self.tags.iter().all(has_tag)
+    }
+}
+
+fn is_or_any<T: PartialEq>(wanted: Option<&T>, is: &T) -> bool {
+    wanted.is_none_or(|wanted| wanted == is)
+}
+
 /// How many runs wait in a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueCount {
