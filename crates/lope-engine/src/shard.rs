@@ -9,6 +9,7 @@
 mod adopt;
 mod after_commit;
 mod children;
+mod giving_back;
 mod mail;
 mod memory;
 mod pending_commit;
@@ -159,10 +160,7 @@ pub enum ShardOutput {
     Begin(Token),
     Cancel(Token),
     /// Nothing more of a run begins, or it may again.
-    Pause {
-        run: RunId,
-        is_paused: bool,
-    },
+    Pause(RunId, bool),
     /// Ask for the latest version of a workflow.
     FindLatest(Arc<str>),
     /// More mail waits for a run of ours.
@@ -454,7 +452,7 @@ impl Shard {
         };
         self.at_work = Some((run, resident.epoch));
         change(resident);
-        resident.tell_pause(out);
+        resident.tell_pause(resident.state.paused().is_some(), out);
         self.after(now, run, out);
     }
 

@@ -13,6 +13,7 @@
 //! else of its run begins. Both as long as the end is not overdue.
 
 mod granting;
+mod returning;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -207,12 +208,10 @@ impl SlotScheduler {
 
     /// It is durable that a task begins.
     pub fn announced(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
-        let Some(running) = self.running.get_mut(token) else {
+        let running = self.running.get_mut(token);
+        let Some(running) = running.filter(|it| matches!(it.stage, SlotStage::Announced(_))) else {
             return;
         };
-        if !matches!(running.stage, SlotStage::Announced(_)) {
-            return;
-        }
         if now >= self.lease_until {
             self.held_back.insert(token.clone());
             return;
@@ -221,63 +220,6 @@ impl SlotScheduler {
         if let SlotStage::Announced(task) = stage {
             self.work(now, task, commands);
         }
-    }
-
-    /// Nothing more begins here: what has not begun goes back to its owner.
-    pub fn drain(&mut self, now: Moment, commands: &mut Vec<SlotCommand>) {
-        self.draining = true;
-        self.return_all(now, self.unbegun(), commands);
-    }
-
-    /// Nothing more of a run begins: what has not begun goes back to its owner, which brings it again
-    /// when the run goes on.
-    pub fn pause(&mut self, now: Moment, run: RunId, commands: &mut Vec<SlotCommand>) {
-        self.paused.insert(run);
-        let mut tokens = self.unbegun();
-        tokens.retain(|token| token.run == run);
-        self.return_all(now, tokens, commands);
-    }
-
-    /// A run goes on, or is not held here any more.
-    pub fn resume(&mut self, run: RunId) {
-        self.paused.remove(&run);
-    }
-
-    fn return_all(&mut self, now: Moment, tokens: Vec<Token>, commands: &mut Vec<SlotCommand>) {
-        for token in tokens {
-            self.cancel(now, &token, commands);
-            commands.push(SlotCommand::Return(token));
-        }
-    }
-
-    /// Everything that was submitted and has not begun: those that wait first, so that none of them
-    /// begins when one that has a slot is given up.
-    fn unbegun(&self) -> Vec<Token> {
-        let mut tokens: Vec<Token> = self.ranks.keys().cloned().collect();
-        tokens.sort_unstable();
-        let waiting = tokens.len();
-        let announced = self.running.iter().filter(|(_, running)| {
-            matches!(
-                running.stage,
-                SlotStage::Announced(_) | SlotStage::Asking(..) | SlotStage::Revealing
-            )
-        });
-        tokens.extend(announced.map(|(token, _)| token.clone()));
-        tokens[waiting..].sort_unstable();
-        tokens
-    }
-
-    /// An executor gives a task back that it had not begun.
-    pub fn returned(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
-        if let Some(running) = self.end(token) {
-            if matches!(running.stage, SlotStage::Working) {
-                commands.push(SlotCommand::Return(token.clone()));
-            }
-            let timed_out = running.timed_out(token, now);
-            self.release(running, None, false, commands);
-            commands.extend(timed_out);
-        }
-        self.fill(now, commands);
     }
 
     /// Is a slot free, and the session held?
@@ -340,12 +282,10 @@ impl SlotScheduler {
 
     /// A task showed life.
     pub fn alive(&mut self, now: Moment, token: &Token) {
-        let Some(running) = self.running.get_mut(token) else {
+        let running = self.running.get_mut(token);
+        let Some(running) = running.filter(|it| matches!(it.stage, SlotStage::Working)) else {
             return;
         };
-        if !matches!(running.stage, SlotStage::Working) {
-            return;
-        }
         if let Some((span, until)) = &mut running.silence {
             if running.timeout_at != Some(*until) {
                 self.deadlines.remove(&(*until, token.clone()));

@@ -6,6 +6,7 @@
 //! is part of the law and never depends on machine or locale.
 
 pub mod functions;
+pub mod secret;
 
 mod error;
 mod eval;

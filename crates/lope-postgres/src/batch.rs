@@ -3,7 +3,7 @@
 //!
 //! Two trips. The first locks what the batches touch, always in the same order (sequences, scopes,
 //! then rows by table and key), and brings back what stands there: a row that was waited for comes
-//! as it is after the wait, and only a row that is locked can satisfy a guard on its value. `fold`
+//! as it is after the wait, and only a row that is locked can satisfy a guard on its value. `BatchFold`
 //! decides. The second trip writes: a key whose absence a batch relied on is inserted plainly, so
 //! that if another process was faster the transaction fails and is done anew.
 
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use lope_model::Digest;
 use lope_store::StoreError;
 use lope_store::tables::{At, Batch, BatchReply, Guard, Manifest, Write, after_prefix};
+use lope_store::verdict::{BatchChanges, BatchFold};
 use tokio_postgres::Row;
 
 use crate::columns::tbl;
 use crate::connection::{DbConnection, Pipeline, Ready};
 use crate::failure::Worked;
-use crate::fold::{Changes, Fold};
 use crate::statement::Statement;
 
 static MAKE_SCOPES: Statement = Statement {
@@ -168,7 +168,7 @@ impl<'a> Touched<'a> {
         }
     }
 
-    async fn lock<'b>(&self, db: &DbConnection, manifest: &'b Manifest) -> Worked<Fold<'b>>
+    async fn lock<'b>(&self, db: &DbConnection, manifest: &'b Manifest) -> Worked<BatchFold<'b>>
     where
         'a: 'b,
     {
@@ -217,11 +217,11 @@ impl<'a> Touched<'a> {
         numbers: &[Row],
         versions: &[Row],
         rows: &[Row],
-    ) -> Worked<Fold<'b>>
+    ) -> Worked<BatchFold<'b>>
     where
         'a: 'b,
     {
-        let mut fold = Fold::new(manifest);
+        let mut fold = BatchFold::new(manifest);
         for (name, row) in self.sequences.iter().zip(numbers) {
             fold.sequence(name, row.get::<_, i64>(0) as u64);
         }
@@ -239,7 +239,7 @@ impl<'a> Touched<'a> {
     }
 
     /// Keys behind the last number of each sequence that appends must pass over.
-    async fn look_ahead(&self, db: &DbConnection, fold: &mut Fold<'_>) -> Worked<()> {
+    async fn look_ahead(&self, db: &DbConnection, fold: &mut BatchFold<'_>) -> Worked<()> {
         for (sequence, at) in &self.prefixes {
             let last = fold.last(sequence);
             let from = [at.key.as_slice(), &last.to_be_bytes()].concat();
@@ -273,7 +273,7 @@ fn row_columns<'c>(rows: &'c [(At, &'c [u8])]) -> RowColumns<'c> {
     (tables, keys, rows.iter().map(|(_, value)| *value).collect())
 }
 
-async fn write(db: &DbConnection, changes: Changes<'_>) -> Worked<()> {
+async fn write(db: &DbConnection, changes: BatchChanges<'_>) -> Worked<()> {
     let statements: [Ready; 5] = [
         db.ready(&CREATE).await?,
         db.ready(&PUT).await?,

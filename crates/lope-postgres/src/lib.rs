@@ -20,7 +20,6 @@ mod damaged_pages;
 mod definition;
 mod deliver;
 mod failure;
-mod fold;
 mod group;
 mod inner;
 mod inspect;

@@ -134,16 +134,12 @@ impl SimWorld {
                         .cancel(process.moment(at), &token, &mut commands);
                     self.act(slot, commands);
                 }
-                ShardOutput::Pause { run, is_paused } => {
-                    let at = self.at;
+                ShardOutput::Pause(run, on) => {
+                    let on = on && self.setup.mutant != Some(Mutant::BeginWhatIsPaused);
                     let process = &mut self.processes[slot];
+                    let now = process.moment(self.at);
                     let mut commands = Vec::new();
-                    if is_paused && self.setup.mutant != Some(Mutant::BeginWhatIsPaused) {
-                        let moment = process.moment(at);
-                        process.dispatcher.pause(moment, run, &mut commands);
-                    } else {
-                        process.dispatcher.resume(run);
-                    }
+                    process.dispatcher.pause(now, run, on, &mut commands);
                     self.act(slot, commands);
                 }
                 ShardOutput::MoreMail => self.to(

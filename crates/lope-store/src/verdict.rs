@@ -7,6 +7,7 @@
 
 mod admit;
 mod batch;
+mod batch_fold;
 mod commit;
 mod deliver;
 mod remove;
@@ -14,6 +15,7 @@ mod schedule;
 
 pub use admit::{AdmitFacts, Birth, ChildFacts, admit, children};
 pub use batch::{RowFacts, TableFacts, create, guards};
+pub use batch_fold::{BatchChanges, BatchFold};
 pub use commit::{CommitFacts, Granted, Rest, commit, is_consecutive, release};
 pub use deliver::{Accepted, DeliverFacts, deliver};
 pub use remove::{RemoveFacts, remove};

@@ -132,14 +132,8 @@ impl Dispatcher {
     }
 
     /// Nothing more of a run begins until it goes on: what has not begun goes back to its shard.
-    pub(crate) fn pause(&self, run: RunId, is_paused: bool) {
-        self.change(|machine, now, commands| {
-            if is_paused {
-                machine.pause(now, run, commands);
-            } else {
-                machine.resume(run);
-            }
-        });
+    pub(crate) fn pause(&self, run: RunId, on: bool) {
+        self.change(|machine, now, commands| machine.pause(now, run, on, commands));
     }
 
     /// Nothing more begins: what has not begun goes back to its shard.

@@ -60,9 +60,9 @@ impl ShardHost for Router {
                     self.dispatcher.submit(starts.drain(..));
                     self.dispatcher.cancel(&token);
                 }
-                ShardOutput::Pause { run, is_paused } => {
+                ShardOutput::Pause(run, on) => {
                     self.dispatcher.submit(starts.drain(..));
-                    self.dispatcher.pause(run, is_paused);
+                    self.dispatcher.pause(run, on);
                 }
                 ShardOutput::Fell { run, epoch, why } => self.fell(run, epoch, why),
                 ShardOutput::Left { run, epoch, why } => {

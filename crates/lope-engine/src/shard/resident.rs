@@ -15,7 +15,7 @@ use lope_store::tables::Append;
 use super::after_commit::{AfterCommit, AttemptId};
 use super::pending_commit::PendingCommit;
 use super::unread_mail::UnreadMail;
-use super::{Adoption, Home, ShardOutput};
+use super::{Adoption, Home};
 use crate::client::STOPPED;
 use crate::codec;
 use crate::executor::{self, Limits, Task, Token};
@@ -421,81 +421,6 @@ impl Resident {
         );
         if self.head > head {
             self.after_commit(AfterCommit::Begin(token));
-        }
-    }
-
-    /// An attempt was given back by whoever should have begun it. If the run goes on meanwhile, it is
-    /// wanted again.
-    pub(super) fn take_back(&mut self, now: Timestamp, token: &Token, drains: bool) {
-        if let Some(epoch) = self.attempts.remove(token) {
-            self.give_back(now, &token.execution, token.attempt, epoch);
-            if !drains && self.state.paused().is_none() {
-                self.start_given_back();
-            }
-        }
-    }
-
-    /// What a pause or its end means to attempts that have not begun.
-    pub(super) fn tell_pause(&mut self, out: &mut Vec<ShardOutput>) {
-        let is_paused = self.state.paused().is_some();
-        if is_paused == self.pause_told {
-            return;
-        }
-        self.pause_told = is_paused;
-        if !is_paused {
-            self.start_given_back();
-        }
-        let run = self.run;
-        out.push(ShardOutput::Pause { run, is_paused });
-    }
-
-    /// The run leaves: whoever has it next says for itself whether it is paused.
-    pub(super) fn forget_pause(&mut self, out: &mut Vec<ShardOutput>) {
-        if std::mem::take(&mut self.pause_told) {
-            let (run, is_paused) = (self.run, false);
-            out.push(ShardOutput::Pause { run, is_paused });
-        }
-    }
-
-    fn start_given_back(&mut self) {
-        let given_back = std::mem::take(&mut self.given_back);
-        if given_back.is_empty() {
-            return;
-        }
-        for effect in self.state.outstanding(&self.plan) {
-            let is_it = |(execution, attempt): &(Arc<str>, u32)| matches!(&effect, Effect::Dispatch(it) if it.execution == *execution && it.attempt == *attempt);
-            if given_back.iter().any(is_it) {
-                self.sort(effect);
-            }
-        }
-    }
-
-    /// What waits to be started will not be, under this owner.
-    pub(super) fn give_back_starts(&mut self, now: Timestamp) {
-        let effects = std::mem::take(&mut self.uncommitted.effects);
-        for effect in effects {
-            match effect {
-                AfterCommit::Start(it) => {
-                    self.give_back(now, &it.execution, it.attempt, it.epoch);
-                }
-                other => self.uncommitted.effects.push(other),
-            }
-        }
-    }
-
-    /// Whoever takes the run up next knows that this attempt has not begun. Laws before the third
-    /// have no word for it.
-    fn give_back(&mut self, now: Timestamp, execution: &Arc<str>, attempt: u32, epoch: Epoch) {
-        self.given_back.push((Arc::clone(execution), attempt));
-        if self.state.law() >= 3 {
-            self.fold(
-                now,
-                EventKind::Returned {
-                    execution: Arc::clone(execution),
-                    attempt,
-                    epoch,
-                },
-            );
         }
     }
 

@@ -305,7 +305,7 @@ impl Resident {
     /// The run is no longer held: stop what it has in flight, and say why.
     pub(super) fn leave(mut self: Box<Self>, why: UnloadReason, out: &mut Vec<ShardOutput>) {
         self.cancel_all(out);
-        self.forget_pause(out);
+        self.tell_pause(false, out);
         out.push(ShardOutput::Left {
             run: self.run,
             epoch: self.epoch,

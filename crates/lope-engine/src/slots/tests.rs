@@ -782,7 +782,7 @@ fn of_a_paused_run_nothing_begins() {
     assert_eq!(play.submit(other), "");
     let begun = plain("a").token;
     assert!(play.slots.begins_until(&begun).is_some());
-    play.slots.pause(Moment(0), run, &mut play.commands);
+    play.slots.pause(Moment(0), run, true, &mut play.commands);
     let mut said: Vec<String> = short(&mut play.commands)
         .split(' ')
         .map(str::to_owned)
@@ -796,7 +796,7 @@ fn of_a_paused_run_nothing_begins() {
         "nobody begins it now"
     );
     assert_eq!(play.submit(plain("f")), "<f");
-    play.slots.resume(run);
+    play.slots.pause(Moment(0), run, false, &mut play.commands);
     assert!(play.slots.begins_until(&begun).is_some());
     assert_eq!(play.submit(plain("e")), "+e");
 }

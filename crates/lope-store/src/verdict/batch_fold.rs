@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 
+use crate::tables::{Applied, At, Batch, BatchReply, Manifest, TableId, Write};
+use crate::verdict::{self, RowFacts, TableFacts};
 use lope_model::Digest;
-use lope_store::tables::{Applied, At, Batch, BatchReply, Manifest, TableId, Write};
-use lope_store::verdict::{self, RowFacts, TableFacts};
 
 /// What is known of a key.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ enum RowState<'a> {
 
 /// What is stored, as far as the batches touch it, and what they have changed so far.
 #[derive(Debug)]
-pub(crate) struct Fold<'a> {
+pub struct BatchFold<'a> {
     manifest: &'a Manifest,
     /// Keys that are there and locked.
     stored: HashSet<At>,
@@ -38,15 +38,15 @@ pub(crate) struct Fold<'a> {
 
 /// What remains to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Changes<'a> {
+pub struct BatchChanges<'a> {
     /// Keys that must not be there yet.
-    pub(crate) created: Vec<(At, &'a [u8])>,
-    pub(crate) put: Vec<(At, &'a [u8])>,
-    pub(crate) deleted: Vec<At>,
+    pub created: Vec<(At, &'a [u8])>,
+    pub put: Vec<(At, &'a [u8])>,
+    pub deleted: Vec<At>,
     /// How many writes each scope got.
-    pub(crate) touched: BTreeMap<At, u64>,
+    pub touched: BTreeMap<At, u64>,
     /// The last number that each sequence gave.
-    pub(crate) numbered: BTreeMap<&'a [u8], u64>,
+    pub numbered: BTreeMap<&'a [u8], u64>,
 }
 
 /// A batch's own changes, until it is known that all of it holds.
@@ -60,8 +60,8 @@ struct Draft<'a> {
     appended: Vec<u64>,
 }
 
-impl<'a> Fold<'a> {
-    pub(crate) fn new(manifest: &'a Manifest) -> Self {
+impl<'a> BatchFold<'a> {
+    pub fn new(manifest: &'a Manifest) -> Self {
         Self {
             manifest,
             stored: HashSet::new(),
@@ -77,33 +77,33 @@ impl<'a> Fold<'a> {
     }
 
     /// The key is there, locked, and has this digest (if one was asked for).
-    pub(crate) fn stored(&mut self, at: At, digest: Option<Digest>) {
+    pub fn stored(&mut self, at: At, digest: Option<Digest>) {
         self.stored.insert(at.clone());
         self.cells.insert(at, RowState::Stored(digest));
     }
 
-    pub(crate) fn scope(&mut self, scope: At, version: u64) {
+    pub fn scope(&mut self, scope: At, version: u64) {
         self.scopes.insert(scope, version);
     }
 
-    pub(crate) fn sequence(&mut self, name: &'a [u8], last: u64) {
+    pub fn sequence(&mut self, name: &'a [u8], last: u64) {
         self.sequences.insert(name, last);
     }
 
     /// The last number of a sequence.
-    pub(crate) fn last(&self, name: &[u8]) -> u64 {
+    pub fn last(&self, name: &[u8]) -> u64 {
         self.sequences.get(name).copied().unwrap_or(0)
     }
 
-    pub(crate) fn occupied(&mut self, at: At) {
+    pub fn occupied(&mut self, at: At) {
         self.occupied.insert(at);
     }
 
-    pub(crate) fn changes(self) -> Changes<'a> {
-        let mut changes = Changes {
+    pub fn changes(self) -> BatchChanges<'a> {
+        let mut changes = BatchChanges {
             touched: self.touched,
             numbered: self.numbered,
-            ..Changes::default()
+            ..BatchChanges::default()
         };
         for (at, value) in self.net {
             let was_there = self.stored.contains(&at);
@@ -120,7 +120,7 @@ impl<'a> Fold<'a> {
         changes
     }
 
-    pub(crate) fn apply(&mut self, batch: &'a Batch) -> BatchReply {
+    pub fn apply(&mut self, batch: &'a Batch) -> BatchReply {
         let mut draft = Draft::default();
         let mut facts = LockedRows {
             fold: self,
@@ -235,7 +235,7 @@ impl RowState<'_> {
 /// What the server locked and what the batches before have changed, asked for by guards. An absence
 /// that a guard asks for must still hold when the batch is written.
 struct LockedRows<'f, 'a> {
-    fold: &'f Fold<'a>,
+    fold: &'f BatchFold<'a>,
     draft: &'f mut Draft<'a>,
 }
 
@@ -263,7 +263,7 @@ impl TableFacts for LockedRows<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use lope_store::tables::Guard;
+    use crate::tables::Guard;
 
     use super::*;
 
@@ -287,7 +287,7 @@ mod tests {
                 vec![Write::Delete(at(b"k"))],
             ),
         ];
-        let mut fold = Fold::new(&manifest);
+        let mut fold = BatchFold::new(&manifest);
         assert!(batches.iter().all(|batch| fold.apply(batch).is_ok()));
         let changes = fold.changes();
         assert!(changes.created.is_empty() && changes.put.is_empty() && changes.deleted.is_empty());
@@ -311,7 +311,7 @@ mod tests {
                 ],
             ),
         ];
-        let mut fold = Fold::new(&manifest);
+        let mut fold = BatchFold::new(&manifest);
         fold.stored(at(b"there"), None);
         assert!(batches.iter().all(|batch| fold.apply(batch).is_ok()));
         let changes = fold.changes();
@@ -344,7 +344,7 @@ mod tests {
         };
         let refused = batch(vec![Guard::Equals(at(b"none"), vec![])], vec![append()]);
         let sound = batch(vec![], vec![append(), append()]);
-        let mut fold = Fold::new(&manifest);
+        let mut fold = BatchFold::new(&manifest);
         fold.sequence(b"s", 6);
         fold.occupied(at(&[b"p".as_slice(), &8_u64.to_be_bytes()].concat()));
         assert!(fold.apply(&refused).is_err());

@@ -8,10 +8,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lope_expr::{SECRET, SECRET_TEXT};
 use lope_model::{Failure, Value};
 
 pub use lope_model::masks::{MASK, Masks};
+
+use crate::{SECRET, SECRET_TEXT};
 
 /// The type of failure of a step whose secret is not to be had.
 pub const MISSING: &str = "MissingSecret";
@@ -22,7 +23,7 @@ pub trait Secrets: Send + Sync + fmt::Debug {
 }
 
 /// The arguments with every reference replaced by its value, and what must be hidden from then on.
-pub(crate) fn resolve(
+pub fn resolve(
     arguments: &Value,
     named: &[Arc<str>],
     secrets: Option<&dyn Secrets>,
