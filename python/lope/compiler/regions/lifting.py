@@ -10,7 +10,7 @@ import types
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from ...decorators import Action, Workflow
-from ...region.trees import walk
+from ...region.trees import children, walk
 from .. import code
 from ..code import Code, listed, literal, op
 from ..frame import Frame
@@ -18,7 +18,8 @@ from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_o
 from ..static import frame_knows, quiet_static
 from .awaiter import returned
 from .program import async_methods, copied, has_await, shallow
-from .source import SCOPES, free_names, leaving, load, mentioned, store
+from .scopes import COMPREHENSIONS, Renaming, target_names
+from .source import leaving, load, mentioned, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
@@ -30,7 +31,11 @@ _NOT_HERE = frozenset({
 # The mark of the call that makes the group of a block.
 GROUP = "_lope_group"
 TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# What a comprehension begins with; no name is asked for it.
+_EMPTY: dict[type, ast.expr] = {
+    ast.ListComp: ast.List([], ast.Load()), ast.DictComp: ast.Dict([], []),
+    ast.SetComp: ast.Set([ast.Starred(ast.Tuple([], ast.Load()), ast.Load())]),
+}  # fmt: skip
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
 
 
@@ -92,7 +97,7 @@ class Lifting(Frame):
             return self.lift_choice(node)
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self.lift_chain(node)
-        if isinstance(node, _COMPREHENSIONS):
+        if isinstance(node, COMPREHENSIONS):
             return self.lift_comprehension(node)
         if isinstance(node, ast.Dict):
             return self.lift_dict(node)
@@ -190,43 +195,44 @@ class Lifting(Frame):
         """A comprehension that awaits is a loop, with names of its own."""
         if any(each.is_async for each in node.generators):
             self.refuse(node, "an async for", "await a list from an @action and go over that")
+        if not _awaits_inside(node):
+            made = shallow(node)
+            made.generators = [shallow(node.generators[0]), *node.generators[1:]]
+            made.generators[0].iter = self.lift(node.generators[0].iter)
+            return made
         if isinstance(node, ast.GeneratorExp):
             self.refuse(node, "a generator that awaits", "make a list: [… for … in …]")
         whole = self.hidden()
-        renamed = {
-            part.id: self.hidden()
-            for each in node.generators
-            for part in walk(each.target)
-            if isinstance(part, ast.Name)
-        }
-        if any(isinstance(each, SCOPES) and free_names(each) & set(renamed) for each in walk(node)):
+        renaming = Renaming({name: self.hidden() for name in sorted(target_names(node))})
+        made = copied(node)
+        made.generators[0].iter = ast.Constant(None)
+        made = renaming.renamed(made)
+        if renaming.kept:
             self.refuse(node, "a function that keeps a variable of a comprehension that awaits", "write a loop: for … in …:")
-        made = _Renaming(renamed).visit(copied(node))
         if sys.version_info < (3, 12):
             for name in mentioned([made]) & self.locals - mentioned([node.generators[0].iter]):
                 self.routine.scoped.setdefault(name, []).append(node.lineno)
         made.generators[0].iter = copied(node.generators[0].iter)
-        empty: ast.expr = ast.List([], ast.Load())
-        if isinstance(node, ast.DictComp):
-            empty = ast.Dict([], [])
-            part = ast.Subscript(load(whole), made.key, ast.Store())
-            inner: ast.stmt = ast.Assign([part], made.value)
-            if has_await(made.key):
-                self.refuse(node.key, "an await in the key of a comprehension", "await it before, into a variable")
-        else:
-            word = "append" if isinstance(node, ast.ListComp) else "add"
-            empty = empty if isinstance(node, ast.ListComp) else ast.Call(load("set"), [], [])
-            inner = ast.Expr(ast.Call(ast.Attribute(load(whole), word, ast.Load()), [made.elt], []))
+        self.pending.append(store(whole, _EMPTY[type(node)], node))
+        inner = self.put_into(whole, made)
         for each in reversed(made.generators):
             for condition in reversed(each.ifs):
-                inner = ast.If(condition, [inner], [])
-            inner = ast.For(each.target, each.iter, [inner], [], None)
-        for part_ in walk(inner):
-            if isinstance(part_, (ast.stmt, ast.expr)):
-                ast.copy_location(part_, node) if not hasattr(part_, "lineno") else None
-        self.pending.append(store(whole, empty, node))
-        self.statements([ast.fix_missing_locations(inner)])
+                inner = [ast.If(condition, inner, [])]
+            inner = [ast.For(each.target, each.iter, inner, [], None)]
+        for part in walk(*inner):
+            if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
+                ast.copy_location(part, node)
+        self.statements([ast.fix_missing_locations(each) for each in inner])
         return load(whole)
+
+    def put_into(self, whole: str, made: Any) -> list[ast.stmt]:
+        """What a round of a comprehension does with what it finds; of a dict the key is computed before the value."""
+        if isinstance(made, ast.DictComp):
+            key = self.hidden()
+            part = ast.Subscript(load(whole), load(key), ast.Store())
+            return [ast.Assign([ast.Name(key, ast.Store())], made.key), ast.Assign([part], made.value)]
+        word = "append" if isinstance(made, ast.ListComp) else "add"
+        return [ast.Expr(ast.Call(ast.Attribute(load(whole), word, ast.Load()), [made.elt], []))]
 
     # Awaiting.
 
@@ -322,12 +328,11 @@ class Lifting(Frame):
         return node
 
 
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
+def _awaits_inside(node: Any) -> bool:
+    """Does a comprehension await more than what it goes over first, which is computed before it?"""
+    first = node.generators[0]
+    outside = [each for each in children(node) if each is not first]
+    return any(map(has_await, [*outside, *first.ifs, first.target]))
 
 
 def _place(holder: Sequence[Any], index: int, each: Any) -> Any:
