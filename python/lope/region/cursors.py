@@ -6,6 +6,8 @@ They go over what Python's own iterators go over, in the same way; what has an i
 from __future__ import annotations
 
 import gc
+import itertools
+import types
 from typing import Any
 
 
@@ -25,6 +27,12 @@ def over(value: Any) -> Any:
         if whole is not None:
             return DictCursor(whole, shape)
     return iter(value)
+
+
+def rest(iterator: Any) -> Any:
+    """What is left of an iterator, for one round more of a loop. One of the user's is not asked again where it begins."""
+    plain = isinstance(iterator, Cursor) or not isinstance(getattr(type(iterator), "__iter__", rest), types.FunctionType)
+    return iterator if plain else map(next, itertools.repeat(iterator))
 
 
 class Cursor:

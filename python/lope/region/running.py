@@ -22,7 +22,7 @@ from ..values.encode import Encoded, encode
 from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
-from .cursors import EnumerateCursor, ZipCursor, over
+from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .named import KNOWN, names_of, title, watch_of
 from .tasks import Group, Task, Turns, as_completed
@@ -156,6 +156,7 @@ class Region:
 
     # What a loop with awaits in it goes over.
     iterate = staticmethod(over)
+    rest = staticmethod(rest)
     enumerate = EnumerateCursor
     zip = ZipCursor
 
