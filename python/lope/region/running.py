@@ -24,6 +24,7 @@ from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
+from .made import merged
 from .named import KNOWN, names_of, title, watch_of
 from .tasks import Group, Task, Turns, as_completed
 from .tracking import Home
@@ -157,6 +158,7 @@ class Region:
     # What a loop with awaits in it goes over.
     iterate = staticmethod(over)
     rest = staticmethod(rest)
+    merged = staticmethod(merged)
     enumerate = EnumerateCursor
     zip = ZipCursor
 

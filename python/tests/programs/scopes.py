@@ -57,3 +57,119 @@ async def keys_come_before_values():
 @program(("set",))
 async def a_set_whatever_is_called_so(set):
     return sorted({await add(x) for x in range(3)}), set
+
+
+def shown(*args, **kwargs):
+    return args, kwargs
+
+
+class Noted:
+    """Notes when it is unpacked or formatted."""
+
+    def __init__(self, log, name):
+        self.log = log
+        self.name = name
+
+    def __iter__(self):
+        self.log.append(("iter", self.name))
+        return iter([self.name])
+
+    def keys(self):
+        self.log.append(("keys", self.name))
+        return [self.name]
+
+    def __getitem__(self, key):
+        return 1
+
+    def __format__(self, spec):
+        self.log.append(("format", self.name))
+        return spec
+
+    def __repr__(self):
+        return self.name
+
+
+@program()
+async def unpacked_before_an_await():
+    d, xs, log = {"a": 1}, [1], []
+
+    async def change():
+        await add(1)
+        d["a"] += 1
+        d["z"] = 1
+        xs.append(2)
+        return len(xs)
+
+    log.append({**d, "k": await change()})
+    log.append({"b": await change(), **d, "k": await change(), **d})
+    log.append(shown(**d, k=await change()))
+    log.append(shown(0, *xs, **d, k=await change()))
+    log.append(shown(*xs, k=await change()))
+    log.append(shown(*xs, await change(), *xs, k=await change(), **d))
+    log.append(shown(*xs, *xs, k=await change()))
+    log.append(([*xs, await change()], (*xs, await change(), *xs), {*xs, await change(), *xs, 0}))
+    log.append([await change(), *xs, 5, await change(), xs[0], *xs])
+    return log
+
+
+@program()
+async def noted_before_an_await():
+    log = []
+
+    async def change(x):
+        log.append(await add(x))
+        return x
+
+    a, b = Noted(log, "a"), Noted(log, "b")
+    found = [
+        sorted({*a, "c", str(await change(1)), *b}), {"a": a, await change(2): b}, {**a, 3: await change(3), **b}, shown(*a, await change(4), *b),
+        shown(*a, k=await change(5)), shown(**a, k=await change(6), **b), [*a, await change(7), *b], f"{a:x}{await change(8)}{b:y}",
+    ]  # fmt: skip
+    return repr(found), log
+
+
+@program()
+async def badly_unpacked_before_an_await():
+    log = []
+
+    async def change(x):
+        log.append(await add(x))
+        return x
+
+    try:
+        shown(**5, k=await change(1))
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        shown(**{"a": 1}, **{"a": 2}, k=await change(2))
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        shown(a=1, **{"a": 2}, k=await change(3))
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        shown(**{"k": 1}, k=await change(4))
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        shown(*5, k=await change(5))
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        shown(0, *5, k=await change(6))
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        log.append([*5, await change(7)])
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        log.append({*[[]], await change(8)})
+    except TypeError as error:
+        log.append(str(error))
+    try:
+        log.append({**5, 1: await change(9)})
+    except TypeError as error:
+        log.append(str(error))
+    return log

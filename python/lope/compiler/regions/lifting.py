@@ -13,10 +13,10 @@ from ...decorators import Action, Workflow
 from ...region.trees import children, walk
 from .. import code
 from ..code import Code, listed, literal, op
-from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..static import frame_knows, quiet_static
 from .awaiter import returned
+from .displays import Displays
 from .program import async_methods, copied, has_await, shallow
 from .scopes import COMPREHENSIONS, Renaming, target_names
 from .source import leaving, load, mentioned, store
@@ -39,7 +39,7 @@ _EMPTY: dict[type, ast.expr] = {
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
 
 
-class Lifting(Frame):
+class Lifting(Displays):
     whole_program: "Whole"
     routine: "Routine"
     pending: list[ast.stmt]
@@ -70,8 +70,7 @@ class Lifting(Frame):
         if isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.Starred):
-            whole = ast.List([node], ast.Load())
-            return ast.copy_location(ast.Starred(self.kept(ast.copy_location(whole, node)), ast.Load()), node)
+            return ast.copy_location(ast.Starred(self.kept(node.value), ast.Load()), node)
         if isinstance(node, ast.Slice):
             parts = [None if each is None else self.kept(each) for each in (node.lower, node.upper, node.step)]
             return ast.copy_location(ast.Slice(*parts), node)
@@ -101,13 +100,19 @@ class Lifting(Frame):
             return self.lift_comprehension(node)
         if isinstance(node, ast.Dict):
             return self.lift_dict(node)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)) and any(isinstance(each, ast.Starred) for each in node.elts):
+            return self.lift_display(node)
+        if isinstance(node, ast.Call) and any(isinstance(each, ast.Starred) for each in node.args):
+            node = self.with_stars(node)
+        if isinstance(node, ast.Call) and any(each.arg is None for each in node.keywords):
+            node = self.with_maps(node)
         if isinstance(node, ast.NamedExpr):
             value = self.lift(node.value)
             self.pending.append(store(node.target.id, value, node))
             return ast.copy_location(load(node.target.id), node)
         if isinstance(node, ast.JoinedStr):
             return self.lift_text(node)
-        return self.lift_parts(node)
+        return self.lift_parts(node) if has_await(node) else node
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
         """The parts in the order in which Python computes them."""
@@ -143,16 +148,6 @@ class Lifting(Frame):
                 made = ast.copy_location(ast.FormattedValue(self.kept(text), -1, None), each)
             values[index] = made
         return ast.copy_location(ast.JoinedStr(values), node)
-
-    def lift_dict(self, node: ast.Dict) -> ast.expr:
-        flat = [part for key, value in zip(node.keys, node.values) for part in (key, value)]
-        last = max(index for index, part in enumerate(flat) if part is not None and has_await(part))
-        for index, part in enumerate(flat[: last + 1]):
-            if part is not None:
-                lifted = self.lift(part)
-                flat[index] = self.kept(lifted) if index < last else lifted
-        values = [part for part in flat[1::2] if part is not None]
-        return ast.copy_location(ast.Dict(flat[0::2], values), node)
 
     def lift_logic(self, node: ast.BoolOp) -> ast.expr:
         name = self.hidden()
