@@ -16,3 +16,12 @@ def merged(function: Any, *given: Any) -> dict[Any, Any]:
             function(**whole, **found)
         whole |= found
     return whole
+
+
+def left(error: BaseException) -> BaseException:
+    """What a function that was awaited fails with, if this leaves it."""
+    if not isinstance(error, StopIteration):
+        return error
+    made = RuntimeError("coroutine raised StopIteration")
+    made.__cause__ = made.__context__ = error
+    return made

@@ -24,7 +24,7 @@ from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
-from .made import merged
+from .made import left, merged
 from .named import KNOWN, names_of, title, watch_of
 from .tasks import Group, Task, Turns, as_completed
 from .tracking import Home
@@ -308,6 +308,7 @@ class Region:
         if self.sought is not None and self.sought[1] is not error:
             # What a handler catches could not be computed.
             error.__context__ = self.sought[1]
+        error = left(error) if self.request.get("leaves") else error
         error.__traceback__ = _own(error.__traceback__ or traceback)
         return error
 
@@ -315,7 +316,7 @@ class Region:
         """An exception as the law's failure; the object itself stays on the heap."""
         failure = encode_failure(error)
         number = self.heap.put("failures", error)
-        failure["detail"] = {**failure.get("detail", {}), "heap": number}
+        failure["detail"] = {**failure.get("detail", {}), "heap": number, "frame": self.frame}
         return failure
 
     def unbound(self) -> BaseException:
@@ -394,6 +395,7 @@ class Region:
         """The failure that was given, with its exception on the heap from now on."""
         failure = self.request["given"][1]
         number = self.heap.put("failures", error, _number(failure) or 0)
+        failure = failure if failure["type"] == type(error).__name__ or type(error) is not RuntimeError else encode_failure(error)
         detail = failure.get("detail")
         detail = detail if isinstance(detail, dict) else {}
         return {"number": number, "failure": {**failure, "detail": {**detail, "heap": number}}}
@@ -403,7 +405,7 @@ class Region:
         if number is None or number not in self.heap.failures:
             return decode_failure(failure)
         found: BaseException = self.heap.take("failures", number)
-        return found
+        return found if failure["detail"].get("frame") in (None, self.frame) else left(found)
 
     def matches(self, error: BaseException, kinds: Any) -> bool:
         for each in kinds if isinstance(kinds, tuple) else (kinds,):

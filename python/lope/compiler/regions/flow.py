@@ -246,6 +246,8 @@ class Flow(Handlers):
             entries.append(("flights", listed([code.name(each) for each in reversed(self.flights[-1])])))
         if not self.tries and (self.root or self.routine.key == MAIN):
             entries.append(("fatal", literal(True)))
+        elif not self.tries:
+            entries.append(("leaves", literal(True)))
         if cells:
             entries.append(("cells", literal(cells)))
         if self.routine.scoped:
