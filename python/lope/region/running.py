@@ -26,7 +26,7 @@ from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .made import left, merged
 from .named import KNOWN, names_of, title, watch_of
-from .tasks import Group, Task, Turns, as_completed
+from .tasks import Group, Task, Turns, as_completed, start_tasks
 from .tracking import Home
 from .trees import parse, place
 
@@ -83,6 +83,7 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal
+    start_tasks(region, flow == "raise" and "leaves" not in request and "frame" in request)
     left: dict[str, Any] = {"flow": flow, "v": encode(value, "result")}
     if flow != "return" or not request.get("root"):
         # After the end of the run nobody asks for its variables.
@@ -106,6 +107,7 @@ class Region:
         # What its code may take from the module.
         self.names: frozenset[str] = frozenset()
         self.turns = Turns()
+        self.new_tasks: list[Task] = []
         # The exception for which a handler is sought, with its number if it is on the heap.
         self.sought: Optional[tuple[Optional[int], BaseException]] = None
         if _has_awaited(request.get("given")):
@@ -252,12 +254,13 @@ class Region:
         return "next", None
 
     def await_gone(self) -> tuple[str, Any]:
-        """Whoever waited for a task was cancelled, and so is the task."""
+        """Whoever waited for a task was cancelled, and so is the task, whose end is waited for."""
         task = self.heap.tasks.get(self.request["task"])
-        if task is not None:
-            self.heap.touch(task)
-            task.cancel()
-        return "next", None
+        if task is None:
+            return "next", None
+        self.heap.touch(task)
+        task.cancel()
+        return "next", task.watched(self)
 
     def group_failed(self, group: Any, error: BaseException) -> None:
         group.body_failed(self, error)

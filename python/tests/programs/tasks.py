@@ -6,7 +6,9 @@ import asyncio
 import sys
 from typing import Any
 
-from .actions import add, program
+from lope import gather, sleep
+
+from .actions import add, echo, program
 
 
 def recent(*cases: tuple[Any, ...]) -> Any:
@@ -222,3 +224,83 @@ async def acq():
         sem.release()
     await asyncio.gather(holder(), impatient(), patient())
     return (log, sem._value)
+
+
+@program()
+async def cancelled_before_it_begins():
+    log = []
+
+    async def work(x):
+        log.append(await add(x))
+
+    task = asyncio.create_task(work(1))
+    log.append((task.cancel(), task.cancel(), task.cancelled(), task.done()))
+    found = await gather(task, return_exceptions=True)
+    other = asyncio.create_task(work(2))
+    kept = asyncio.create_task(work(3))
+    other.cancel()
+    await kept
+    await gather(other, return_exceptions=True)
+    return log, repr(found), task.cancelled(), other.cancelled(), task.cancel()
+
+
+@recent()
+async def a_group_that_fails_before_its_tasks_begin():
+    log = []
+
+    async def work(x):
+        log.append(await add(x))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work(1))
+            raise ValueError("at once")
+    except ExceptionGroup as error:
+        log.append([repr(each) for each in error.exceptions])
+    return log, task.cancelled()
+
+
+@program()
+async def begins_with_what_its_arguments_are_then():
+    xs = [1]
+    task = asyncio.create_task(echo(xs))
+    xs.append(2)
+    return await task
+
+
+@program()
+async def waits_for_a_task_that_it_gave_up():
+    log = []
+
+    async def work():
+        try:
+            await sleep(10)
+        finally:
+            log.append(await add(1))
+
+    task = asyncio.create_task(work())
+    try:
+        await asyncio.wait_for(task, 0.3)
+    except asyncio.TimeoutError:
+        log.append((task.done(), task.cancelled()))
+    return log
+
+
+@recent()
+async def waits_for_a_task_in_a_block_that_is_over():
+    log = []
+
+    async def work(x):
+        try:
+            await sleep(10)
+        finally:
+            log.append(await add(x))
+
+    first, second = asyncio.create_task(work(1)), asyncio.create_task(work(2))
+    try:
+        async with asyncio.timeout(0.3):
+            await gather(first, second)
+    except TimeoutError:
+        log.sort()
+        log.append((first.done(), first.cancelled(), second.done(), second.cancelled()))
+    return log
