@@ -26,7 +26,7 @@ from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .made import left, merged
 from .named import KNOWN, names_of, title, watch_of
-from .tasks import Group, Task, Turns, as_completed, start_tasks
+from .tasks import Gathered, Group, Task, Turns, as_completed, start_tasks
 from .tracking import Home
 from .trees import parse, place
 
@@ -212,6 +212,9 @@ class Region:
 
     def gather(self, *items: Any, return_exceptions: bool = False) -> Gather:
         return Gather(list(items), bool(return_exceptions))
+
+    def gather_now(self, *items: Any, return_exceptions: bool = False) -> Gathered:
+        return Gathered(self, items, bool(return_exceptions))
 
     # What `start` is in a workflow.
     def start_async(self, *args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from ..values.encode import Encoded
-from .awaiting import Awaitable, check_call, described
+from .awaiting import Awaitable, Gather, check_call, described
 from .heap import running
 
 if TYPE_CHECKING:
@@ -187,6 +187,45 @@ class Task(Awaitable):
         groups, self._groups = self._groups, []
         for group in groups:
             group.ended(region, self)
+
+
+class Gathered(Gather):
+    """As what `asyncio.gather` returns: its tasks have been started."""
+
+    def __init__(self, region: "Region", items: Iterable[Any], collect: bool) -> None:
+        known: dict[int, Task] = {}
+        super().__init__([], collect)
+        for each in items:
+            if id(each) not in known:
+                known[id(each)] = each if isinstance(each, (Task, Gather)) else Task.started_by(region, each, None)
+            self.items.append(known[id(each)])
+
+    def done(self) -> bool:
+        failed = (each.cancelled() or each.exception() is not None for each in self.items if each.done())
+        return all(each.done() for each in self.items) or (not self.collect and any(failed))
+
+    def cancelled(self) -> bool:
+        return self.done() and not self.collect and any(each.cancelled() for each in self.items)
+
+    def result(self) -> list[Any]:
+        if not self.done():
+            raise asyncio.InvalidStateError("Result is not set.")
+        return [_outcome(each) if self.collect else each.result() for each in self.items]
+
+    def exception(self) -> Optional[BaseException]:
+        if not self.done():
+            raise asyncio.InvalidStateError("Exception is not set.")
+        failed = (each.exception() for each in self.items if each.done())
+        return None if self.collect else next((each for each in failed if each is not None), None)
+
+    def cancel(self, msg: Any = None) -> bool:
+        return any([each.cancel() for each in self.items])
+
+
+def _outcome(task: Any) -> Any:
+    if task.cancelled():
+        return asyncio.CancelledError("")
+    return task.result() if task.exception() is None else task.exception()
 
 
 # Where tasks are kept that wait to begin.

@@ -8,7 +8,7 @@ from typing import Any
 
 from lope import gather, sleep
 
-from .actions import add, echo, program
+from .actions import add, echo, maybe, program
 
 
 def recent(*cases: tuple[Any, ...]) -> Any:
@@ -304,3 +304,41 @@ async def waits_for_a_task_in_a_block_that_is_over():
         log.sort()
         log.append((first.done(), first.cancelled(), second.done(), second.cancelled()))
     return log
+
+
+@program()
+async def a_gather_begins_where_it_is_called():
+    log = []
+
+    async def work(x):
+        log.append(x)
+        return await add(x)
+
+    both = asyncio.gather(work(1), work(2))
+    log.append(both.done())
+    await sleep(0.05)
+    log.append(("main", both.done()))
+    found = await both
+    coroutine = work(3)
+    wrong = gather(maybe(1), coroutine, coroutine, return_exceptions=True)
+    await sleep(0.05)
+    return log, found, both.result(), both.exception(), repr(await wrong), repr(wrong.result()), await both
+
+
+@program()
+async def a_gather_that_is_cancelled_before_it_begins():
+    log = []
+
+    async def work(x):
+        log.append(await add(x))
+
+    both = gather(work(1), work(2), return_exceptions=True)
+    log.append((both.cancel(), both.done()))
+    await sleep(0.05)
+    return log
+
+
+@program()
+async def gathers_that_are_awaited_where_they_are_called():
+    together = lambda xs: asyncio.gather(*map(add, xs))
+    return await together([1, 2]), await gather(gather(add(1), add(2)), add(3)), await asyncio.wait_for(gather(add(1)), 5)

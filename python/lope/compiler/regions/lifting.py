@@ -30,6 +30,8 @@ _NOT_HERE = frozenset({
 })  # fmt: skip
 # The mark of the call that makes the group of a block.
 GROUP = "_lope_group"
+# The mark of a call that is awaited where it stands.
+AWAITED = "_lope_awaited"
 TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
 # What a comprehension begins with; no name is asked for it.
 _EMPTY: dict[type, ast.expr] = {
@@ -232,6 +234,7 @@ class Lifting(Displays):
     # Awaiting.
 
     def awaited_value(self, node: ast.Await) -> ast.expr:
+        _mark_awaited(node.value)
         value = self.lift(node.value)
         self.pending.append(ast.copy_location(leaving("awaits", value), node))
         out = op(["field", "v"], self.region(node))
@@ -318,9 +321,22 @@ class Lifting(Displays):
                 self.any_awaiter()
                 node.func = ast.copy_location(ast.Attribute(load("_lope"), name, ast.Load()), node)
         word = next((word for known, word in _REGIONS_CALL if found is known), None)
+        if word == "gather" and not hasattr(node, AWAITED):
+            # It begins where it is called.
+            word = "gather_now"
+            self.whole_program.tasks = True
+            self.any_awaiter()
         if word is not None:
             node.func = ast.copy_location(ast.Attribute(load("_lope"), word, ast.Load()), node)
         return node
+
+
+def _mark_awaited(node: ast.expr) -> None:
+    """What is awaited where it is called need not begin before; nor what a call is given that is awaited so."""
+    if isinstance(node, ast.Call):
+        setattr(node, AWAITED, True)
+        for each in node.args:
+            _mark_awaited(each)
 
 
 def _awaits_inside(node: Any) -> bool:
