@@ -292,3 +292,29 @@ async def input(x):
         return await add(x)
     finally:
         await double(x)
+
+
+class Below(Steps):
+    def prefix(self):
+        return "below-"
+
+    async def named(self):
+        def inner():
+            return super(__class__, self).prefix()
+
+        await add(1)
+        return __class__.__name__, inner(), [__class__ for _ in "1"][0] is Below
+
+    async def private(self):
+        self.__x = await add(1)
+
+        class Other:
+            def __init__(self):
+                self.__x = 1
+
+        return self._Below__x, vars(Other())
+
+
+@program()
+async def names_of_classes():
+    return await Below().named(), await Below().private()

@@ -173,3 +173,30 @@ async def badly_unpacked_before_an_await():
     except TypeError as error:
         log.append(str(error))
     return log
+
+
+@program()
+async def awaits_in_heads_of_functions():
+    log = []
+
+    def plain(x=await add(1), *, y=await add(2)):
+        return x, y
+
+    async def later(x=await add(3)):
+        return await add(x)
+
+    small = lambda x, y=await add(4): (x, y)
+    for i in range(2):
+        log.append((lambda x=await add(i): x)())
+    return plain(), await later(), small(1), log
+
+
+@program()
+async def awaits_in_del_and_after_from():
+    xs, d, log = [1, 2, 3, 4, 5], {"a": {2: 1, 3: 1}}, []
+    del xs[await add(0)], xs[await add(0) : await add(1)], d["a"][await add(1)]
+    try:
+        raise KeyError(await add(1)) from await echo(ValueError("cause"))
+    except KeyError as error:
+        log.append((repr(error), repr(error.__cause__)))
+    return xs, d, log

@@ -114,6 +114,8 @@ class Lifting(Displays):
             return ast.copy_location(load(node.target.id), node)
         if isinstance(node, ast.JoinedStr):
             return self.lift_text(node)
+        if isinstance(node, ast.Lambda):
+            return self.with_defaults(node)
         return self.lift_parts(node) if has_await(node) else node
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
@@ -131,6 +133,14 @@ class Lifting(Displays):
         for index, (holder, at, each) in enumerate(places[: last + 1]):
             lifted = self.lift(each)
             _put(holder, at, self.kept(lifted) if index < last else lifted)
+        return made
+
+    def with_defaults(self, node: Any) -> Any:
+        """A function whose defaults are awaited; they are computed where it is defined."""
+        made = shallow(node)
+        made.args = shallow(node.args)
+        made.args.defaults = [self.kept(self.lift(each)) for each in node.args.defaults]
+        made.args.kw_defaults = [each and self.kept(self.lift(each)) for each in node.args.kw_defaults]
         return made
 
     def lift_text(self, node: ast.JoinedStr) -> ast.expr:
@@ -316,6 +326,8 @@ class Lifting(Displays):
                     node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
                     "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",
                 )  # fmt: skip
+            if name == "as_completed" and (len(node.args) > 1 or any(each.arg == "timeout" for each in node.keywords)):
+                self.refuse(node, "as_completed with a timeout", "write async with asyncio.timeout(…): around the loop")
             if module.startswith("asyncio") and name in TASKS:
                 self.whole_program.tasks = True
                 self.any_awaiter()
