@@ -138,6 +138,13 @@ def check_call(value: Any) -> None:
         raise RuntimeError("cannot reuse already awaited coroutine")
 
 
+def check_gathered(value: Any) -> None:
+    """Fails as asyncio does, which looks among those that it has first."""
+    hash(value)
+    if not isinstance(value, (Pending, Gather, WaitFor, Awaitable)) and not inspect.isawaitable(value):
+        raise TypeError("An asyncio.Future, a coroutine or an awaitable is required")
+
+
 async def _wait_for(value: Any) -> None:
     """CPython says what is wrong with something that cannot be awaited."""
     await value

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Optional, Sequence, cast
+from typing import Any, Callable, Optional, Sequence, cast
 
 from .. import client
 from ..attempt import Stopped
@@ -21,7 +21,7 @@ from ..values.decode import decode_result
 from ..values.encode import Encoded, encode
 from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
-from .awaiting import UP, Gather, WaitFor, _span, described
+from .awaiting import UP, Gather, WaitFor, _span, check_gathered, described
 from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .made import left, merged
@@ -64,6 +64,8 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
         handled = region.being_handled()
         found = function(CURRENT) if handled is None else _while_handling(handled, function)
         flow, value = found or (flow, value)
+        for each in region.later:
+            each()
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
     except (KeyboardInterrupt, Stopped):
@@ -108,6 +110,8 @@ class Region:
         self.names: frozenset[str] = frozenset()
         self.turns = Turns()
         self.new_tasks: list[Task] = []
+        # What is called when the code is left.
+        self.later: list[Callable[[], Any]] = []
         # The exception for which a handler is sought, with its number if it is on the heap.
         self.sought: Optional[tuple[Optional[int], BaseException]] = None
         if _has_awaited(request.get("given")):
@@ -211,6 +215,8 @@ class Region:
         return "next", described(value, self)
 
     def gather(self, *items: Any, return_exceptions: bool = False) -> Gather:
+        for each in items:
+            check_gathered(each)
         return Gather(list(items), bool(return_exceptions))
 
     def gather_now(self, *items: Any, return_exceptions: bool = False) -> Gathered:

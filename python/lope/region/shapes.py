@@ -33,7 +33,7 @@ def shape(value: Any) -> Any:
         return _contained(value, base)
     if issubclass(kind, types.SimpleNamespace) and _holders(value) > _ALONE:
         raise pickle.PicklingError("an object whose __dict__ something else holds")
-    if _answers(kind):
+    if _answers(kind) or _pretends(kind):
         return _answering(value)
     return _plain_object(value) if _is_object(kind) else None
 
@@ -170,6 +170,14 @@ def _answers(kind: Any) -> bool:
     plain = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
     own = any(hasattr(kind, each) for each in ("__setstate__", "__getnewargs__", "__getnewargs_ex__"))
     return plain and not own and hasattr(kind, "__getattr__") and kind.__new__ is object.__new__ and not _states(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _pretends(kind: Any) -> bool:
+    """Does it say that it is of another class? Pickle would ask it, and not believe it."""
+    plain = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+    own = inspect.getattr_static(kind, "__class__", None)
+    return plain and isinstance(own, property) and kind.__new__ is object.__new__ and not _states(kind) and not hasattr(kind, "__setstate__")
 
 
 def _states(kind: Any) -> bool:

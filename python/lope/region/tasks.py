@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from ..values.encode import Encoded
-from .awaiting import Awaitable, Gather, check_call, described
+from .awaiting import Awaitable, Gather, check_call, check_gathered, described
 from .heap import running
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def _name(number: int) -> str:
 
 
 class Task(Awaitable):
-    """As `asyncio.Task`, as far as a workflow needs one."""
+    """As `asyncio.Task`, as far as a workflow needs one; whoever asks what it is hears that it is one."""
+
+    _asyncio_future_blocking = False
+    __class__ = property(lambda self: asyncio.Task)  # type: ignore[assignment]
 
     def __init__(self, number: int, lane: int, name: str) -> None:
         self._number = number
@@ -102,7 +105,8 @@ class Task(Awaitable):
 
     def add_done_callback(self, fn: Callable[["Task"], Any], *, context: Any = None) -> None:
         if self.done():
-            fn(self)
+            # On the loop's next turn, which comes when the code waits.
+            running.get().later.append(functools.partial(fn, self))
         else:
             self._callbacks.append(fn)
 
@@ -196,6 +200,7 @@ class Gathered(Gather):
         known: dict[int, Task] = {}
         super().__init__([], collect)
         for each in items:
+            check_gathered(each)
             if id(each) not in known:
                 known[id(each)] = each if isinstance(each, (Task, Gather)) else Task.started_by(region, each, None)
             self.items.append(known[id(each)])

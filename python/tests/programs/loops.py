@@ -338,3 +338,17 @@ async def an_iterator_that_is_shared_begins_once():
     for i, x in enumerate(Anew(2)):
         found.append((i, await add(x)))
     return found
+
+
+@program((1,), (2,), (3,))
+async def keys_that_change_in_a_loop(at):
+    d, log = {1: 1, 2: 2, 3: 3}, []
+    try:
+        for key in d:
+            log.append(await add(key))
+            if key == at:
+                del d[1]
+                d[9] = 1
+    except RuntimeError as error:
+        log.append(str(error))
+    return log

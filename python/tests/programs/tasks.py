@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from typing import Any
 
@@ -342,3 +343,33 @@ async def a_gather_that_is_cancelled_before_it_begins():
 async def gathers_that_are_awaited_where_they_are_called():
     together = lambda xs: asyncio.gather(*map(add, xs))
     return await together([1, 2]), await gather(gather(add(1), add(2)), add(3)), await asyncio.wait_for(gather(add(1)), 5)
+
+
+@program()
+async def what_a_task_is():
+    task = asyncio.create_task(add(1))
+    found = [isinstance(task, asyncio.Task), isinstance(task, asyncio.Future), asyncio.isfuture(task), inspect.isawaitable(task)]
+    await task
+    return found, isinstance(task, asyncio.Task), task.result()
+
+
+@program()
+async def called_when_it_is_done():
+    log = []
+    task = asyncio.create_task(add(1))
+    await task
+    task.add_done_callback(lambda done: log.append(("called", done.result())))
+    log.append("after")
+    await sleep(0.01)
+    return log
+
+
+@program()
+async def gathers_what_cannot_be():
+    log = []
+    for each in (1, None, [1]):
+        try:
+            await gather(add(1), each)
+        except TypeError as error:
+            log.append(str(error))
+    return log
