@@ -5,6 +5,7 @@ What cannot be followed is refused with file, line, caret and advice.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import linecache
@@ -55,3 +56,21 @@ def test_the_message_shows_place_caret_reason_and_advice() -> None:
     assert first.endswith(": an async with statement") and f"{Path(__file__).name}:" in first
     assert source.strip() == "async with open(path) as file:  # type: ignore[attr-defined]" and caret.index("^") == source.index("async")
     assert advice.startswith("  advice: ")
+
+
+@workflow(name="refused.wide")
+async def wide(x: int) -> int:
+    text = "äöü€"; tall = "日本"; return text, tall, await asyncio.shield(x)  # fmt: skip
+
+
+def test_the_caret_stands_below_the_character_not_the_byte() -> None:
+    with pytest.raises(CompileError) as caught:
+        wide.compile()
+    _, source, caret, _ = str(caught.value).splitlines()
+    assert caught.value.column == caught.value.source.index("asyncio.shield") + 1
+    # Each of two characters takes the room of two.
+    assert caret.index("^") == source.index("asyncio.shield") + 2
+
+
+def test_the_caret_keeps_tabs() -> None:
+    assert str(CompileError("reason", "advice", "app.py", 1, 4, "\t\tx y")).splitlines()[2] == "    \t\t ^"

@@ -32,7 +32,7 @@ class Frame:
         self.unit.refuse(node, reason, advice)
 
     def emit(self, kind: Any, wanted: str, node: Optional[ast.AST], to: Optional[str] = None, **options: Any) -> str:
-        if to is None and (wanted in self.locals or wanted in TAKEN):
+        if wanted in TAKEN or (to is None and wanted in self.locals):
             wanted = f"{wanted}-call"
         mine = node if self.unit.file == self.program.file else None
         return step(self.block, wanted, kind, node=mine, to=to, **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 
 class CompileError(Exception):
     """A workflow that Lope does not take, with its place, reason and advice."""
@@ -17,7 +19,14 @@ class CompileError(Exception):
         self.calls: list[str] = []
 
     def __str__(self) -> str:
-        caret = " " * (self.column - 1) + "^"
+        caret = "".join(map(_room, self.source[: self.column - 1])) + "^"
         shown = [f"{self.file}:{self.line}:{self.column}: {self.reason}", f"    {self.source}", f"    {caret}"]
         shown += [f"  called from {place}" for place in self.calls]
         return "\n".join([*shown, f"  advice: {self.advice}"])
+
+
+def _room(character: str) -> str:
+    """What takes as much room as a character in a line."""
+    if character == "\t":
+        return character
+    return "" if unicodedata.combining(character) else "  " if unicodedata.east_asian_width(character) in "WF" else " "

@@ -33,8 +33,9 @@ class Unit:
 
     def refuse(self, node: ast.AST, reason: str, advice: str) -> NoReturn:
         line = getattr(node, "lineno", self.node.lineno)
-        column = getattr(node, "col_offset", 0) + 1
         text = linecache.getline(self.file, line).rstrip("\n")
+        # Trees count bytes, people count characters.
+        column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")) + 1
         raise CompileError(reason, advice, self.file, line, column, text)
 
     def lookup(self, name: str) -> tuple[bool, Any]:

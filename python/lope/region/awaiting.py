@@ -129,6 +129,22 @@ def described(value: Any, region: "Region") -> dict[str, Any]:
     return found
 
 
+def check_call(value: Any) -> None:
+    """Fails if it is nothing that may be awaited at all."""
+    call = value if isinstance(value, Pending) else pending(value)
+    if call is None and not isinstance(value, (Gather, WaitFor, Awaitable)):
+        raise TypeError(f"a coroutine was expected, got {value!r}")
+    if call is not None and call.used:
+        raise RuntimeError("cannot reuse already awaited coroutine")
+
+
+def check_gathered(value: Any) -> None:
+    """Fails as asyncio does, which looks among those that it has first."""
+    hash(value)
+    if not isinstance(value, (Pending, Gather, WaitFor, Awaitable)) and not inspect.isawaitable(value):
+        raise TypeError("An asyncio.Future, a coroutine or an awaitable is required")
+
+
 async def _wait_for(value: Any) -> None:
     """CPython says what is wrong with something that cannot be awaited."""
     await value

@@ -6,6 +6,9 @@ They go over what Python's own iterators go over, in the same way; what has an i
 from __future__ import annotations
 
 import gc
+import itertools
+import types
+from operator import is_
 from typing import Any
 
 
@@ -25,6 +28,12 @@ def over(value: Any) -> Any:
         if whole is not None:
             return DictCursor(whole, shape)
     return iter(value)
+
+
+def rest(iterator: Any) -> Any:
+    """What is left of an iterator, for one round more of a loop. One of the user's is not asked again where it begins."""
+    plain = isinstance(iterator, Cursor) or not isinstance(getattr(type(iterator), "__iter__", rest), types.FunctionType)
+    return iterator if plain else map(next, itertools.repeat(iterator))
 
 
 class Cursor:
@@ -76,7 +85,8 @@ class DictCursor(Cursor):
     def __init__(self, whole: dict[Any, Any], shape: str) -> None:
         self.whole: Any = whole
         self.size = len(whole)
-        self.left = ListCursor(list(whole))
+        self.keys = list(whole)
+        self.left = ListCursor(self.keys)
         self.shape = shape
 
     def __next__(self) -> Any:
@@ -88,12 +98,14 @@ class DictCursor(Cursor):
         try:
             key = next(self.left)
         except StopIteration:
-            self.whole = None
+            keys, self.whole = self.whole, None
+            if not all(map(is_, keys, self.keys)):
+                raise RuntimeError("dictionary keys changed during iteration") from None
             raise
-        if self.shape == "keys":
-            return key
         if key not in self.whole:
             raise RuntimeError("dictionary keys changed during iteration")
+        if self.shape == "keys":
+            return key
         return self.whole[key] if self.shape == "values" else (key, self.whole[key])
 
 
@@ -110,10 +122,14 @@ class SetCursor(Cursor):
             self.size = -1
             raise RuntimeError("Set changed size during iteration")
         try:
-            return next(self.left)
+            found = next(self.left)
         except StopIteration:
             self.whole = None
             raise
+        if found not in self.whole:
+            # Python might go over what was put in its place.
+            raise RuntimeError("Set changed during iteration: go over a copy")
+        return found
 
 
 _INDEXED = {list, tuple, range, str}

@@ -28,7 +28,7 @@ from typing import Any, Callable, Iterable, Optional, Sequence, cast
 from ..values.failures import decode_failure, encode_failure, native_fields, remade
 from ..values.names import class_name, find_class, find_module, module_name
 from .named import KNOWN, Named, found_part
-from .sets import Refrozen, frozen_recipe, recipe
+from .sets import Refrozen, depth, frozen_recipe, recipe
 from .shapes import shape, validation
 from .tracking import Home, Opaque, Tracker, apply
 
@@ -176,7 +176,7 @@ class Heap:
 
     def _freeze(self, values: Sequence[Any]) -> None:
         """A frozenset that would have another order is made in another way, before whatever holds it."""
-        for each in () if not values else sorted(values, key=_depth):
+        for each in () if not values else sorted(values, key=depth):
             found = frozen_recipe(each)
             if found is not None:
                 self._stand_in([(each, Refrozen(found))], tuple)
@@ -203,6 +203,7 @@ class Heap:
         try:
             self._dump_whole()
         except Exception:
+            self._pickler = None
             self._leave_out(line)
             self._dump_whole()
             for variables, name, value, _ in self._fragile:
@@ -344,11 +345,6 @@ def load(given: Optional[dict[str, Any]]) -> Heap:
         heap.read(b"".join(given["pages"]))
     heap.begin()
     return heap
-
-
-def _depth(value: Any) -> int:
-    """How many of them are in each other."""
-    return 1 + max(map(_depth, value), default=0) if type(value) in (frozenset, tuple) else 0
 
 
 def _memo(read: dict[int, Any]) -> dict[int, tuple[int, Any]]:
@@ -499,7 +495,7 @@ def _function(value: types.FunctionType) -> Any:
     if found is value:
         return found_function, (module, name)
     written = sys.version_info[:2], marshal.dumps(value.__code__)
-    state = (value.__qualname__, value.__defaults__, value.__kwdefaults__, value.__dict__, value.__annotations__)
+    state = (*(getattr(value, each) for each in _PARTS), value.__dict__)
     return new_function, (module, value.__name__, written, value.__closure__), state, None, None, restore_function
 
 
@@ -513,8 +509,12 @@ def new_function(module: str, name: str, written: tuple[tuple[int, int], bytes],
 
 
 def restore_function(function: Any, state: Any) -> None:
-    function.__qualname__, function.__defaults__, function.__kwdefaults__, attributes, function.__annotations__ = state
-    vars(function).update(attributes)
+    for name, each in zip(_PARTS, state):
+        setattr(function, name, each)
+    vars(function).update(state[-1])
+
+
+_PARTS = ("__qualname__", "__defaults__", "__kwdefaults__", "__annotations__", "__doc__", "__module__")
 
 
 def _cell(value: types.CellType) -> Any:

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Optional, Sequence, cast
+from typing import Any, Callable, Optional, Sequence, cast
 
 from .. import client
 from ..attempt import Stopped
@@ -21,11 +21,12 @@ from ..values.decode import decode_result
 from ..values.encode import Encoded, encode
 from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
-from .awaiting import UP, Gather, WaitFor, _span, described
-from .cursors import EnumerateCursor, ZipCursor, over
+from .awaiting import UP, Gather, WaitFor, _span, check_gathered, described
+from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
+from .made import left, merged
 from .named import KNOWN, names_of, title, watch_of
-from .tasks import Group, Task, Turns, as_completed
+from .tasks import Gathered, Group, Task, Turns, as_completed, start_tasks
 from .tracking import Home
 from .trees import parse, place
 
@@ -63,6 +64,8 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
         handled = region.being_handled()
         found = function(CURRENT) if handled is None else _while_handling(handled, function)
         flow, value = found or (flow, value)
+        for each in region.later:
+            each()
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
     except (KeyboardInterrupt, Stopped):
@@ -82,6 +85,7 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal
+    start_tasks(region, flow == "raise" and "leaves" not in request and "frame" in request)
     left: dict[str, Any] = {"flow": flow, "v": encode(value, "result")}
     if flow != "return" or not request.get("root"):
         # After the end of the run nobody asks for its variables.
@@ -105,6 +109,9 @@ class Region:
         # What its code may take from the module.
         self.names: frozenset[str] = frozenset()
         self.turns = Turns()
+        self.new_tasks: list[Task] = []
+        # What is called when the code is left.
+        self.later: list[Callable[[], Any]] = []
         # The exception for which a handler is sought, with its number if it is on the heap.
         self.sought: Optional[tuple[Optional[int], BaseException]] = None
         if _has_awaited(request.get("given")):
@@ -156,6 +163,8 @@ class Region:
 
     # What a loop with awaits in it goes over.
     iterate = staticmethod(over)
+    rest = staticmethod(rest)
+    merged = staticmethod(merged)
     enumerate = EnumerateCursor
     zip = ZipCursor
 
@@ -206,7 +215,12 @@ class Region:
         return "next", described(value, self)
 
     def gather(self, *items: Any, return_exceptions: bool = False) -> Gather:
+        for each in items:
+            check_gathered(each)
         return Gather(list(items), bool(return_exceptions))
+
+    def gather_now(self, *items: Any, return_exceptions: bool = False) -> Gathered:
+        return Gathered(self, items, bool(return_exceptions))
 
     # What `start` is in a workflow.
     def start_async(self, *args: Any, **kwargs: Any) -> Any:
@@ -249,12 +263,13 @@ class Region:
         return "next", None
 
     def await_gone(self) -> tuple[str, Any]:
-        """Whoever waited for a task was cancelled, and so is the task."""
+        """Whoever waited for a task was cancelled, and so is the task, whose end is waited for."""
         task = self.heap.tasks.get(self.request["task"])
-        if task is not None:
-            self.heap.touch(task)
-            task.cancel()
-        return "next", None
+        if task is None:
+            return "next", None
+        self.heap.touch(task)
+        task.cancel()
+        return "next", task.watched(self)
 
     def group_failed(self, group: Any, error: BaseException) -> None:
         group.body_failed(self, error)
@@ -305,6 +320,7 @@ class Region:
         if self.sought is not None and self.sought[1] is not error:
             # What a handler catches could not be computed.
             error.__context__ = self.sought[1]
+        error = left(error) if self.request.get("leaves") else error
         error.__traceback__ = _own(error.__traceback__ or traceback)
         return error
 
@@ -312,7 +328,7 @@ class Region:
         """An exception as the law's failure; the object itself stays on the heap."""
         failure = encode_failure(error)
         number = self.heap.put("failures", error)
-        failure["detail"] = {**failure.get("detail", {}), "heap": number}
+        failure["detail"] = {**failure.get("detail", {}), "heap": number, "frame": self.frame}
         return failure
 
     def unbound(self) -> BaseException:
@@ -391,6 +407,7 @@ class Region:
         """The failure that was given, with its exception on the heap from now on."""
         failure = self.request["given"][1]
         number = self.heap.put("failures", error, _number(failure) or 0)
+        failure = failure if failure["type"] == type(error).__name__ or type(error) is not RuntimeError else encode_failure(error)
         detail = failure.get("detail")
         detail = detail if isinstance(detail, dict) else {}
         return {"number": number, "failure": {**failure, "detail": {**detail, "heap": number}}}
@@ -400,7 +417,7 @@ class Region:
         if number is None or number not in self.heap.failures:
             return decode_failure(failure)
         found: BaseException = self.heap.take("failures", number)
-        return found
+        return found if failure["detail"].get("frame") in (None, self.frame) else left(found)
 
     def matches(self, error: BaseException, kinds: Any) -> bool:
         for each in kinds if isinstance(kinds, tuple) else (kinds,):

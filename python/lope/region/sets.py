@@ -219,3 +219,8 @@ class _Coming:
                 yield each
             perturb >>= _SHIFT
             place = (place * 5 + 1 + perturb) & self.mask
+
+
+def depth(value: Any) -> int:
+    """How many of them are in each other."""
+    return 1 + max(map(depth, value), default=0) if type(value) in (frozenset, tuple) else 0

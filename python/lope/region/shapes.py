@@ -8,8 +8,10 @@ import collections
 import copyreg
 import functools
 import gc
+import inspect
 import pickle
 import re
+import sys
 import types
 from typing import Any, Iterator, Optional, cast
 
@@ -29,7 +31,11 @@ def shape(value: Any) -> Any:
     base = _container(kind)
     if base is not None:
         return _contained(value, base)
-    return _answering(value) if _answers(kind) else None
+    if issubclass(kind, types.SimpleNamespace) and _holders(value) > _ALONE:
+        raise pickle.PicklingError("an object whose __dict__ something else holds")
+    if _answers(kind) or _pretends(kind):
+        return _answering(value)
+    return _plain_object(value) if _is_object(kind) else None
 
 
 # Containers that classes are made of; the nearest is asked for what is in it.
@@ -166,6 +172,14 @@ def _answers(kind: Any) -> bool:
     return plain and not own and hasattr(kind, "__getattr__") and kind.__new__ is object.__new__ and not _states(kind)
 
 
+@functools.lru_cache(maxsize=4096)
+def _pretends(kind: Any) -> bool:
+    """Does it say that it is of another class? Pickle would ask it, and not believe it."""
+    plain = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+    own = inspect.getattr_static(kind, "__class__", None)
+    return plain and isinstance(own, property) and kind.__new__ is object.__new__ and not _states(kind) and not hasattr(kind, "__setstate__")
+
+
 def _states(kind: Any) -> bool:
     return getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
 
@@ -174,10 +188,69 @@ def _answering(value: Any) -> Any:
     return object.__new__, (type(value),), _attributes(value), None, None, restore
 
 
-def _attributes(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+@functools.lru_cache(maxsize=4096)
+def _is_object(kind: Any) -> bool:
+    """Is it made again from its attributes alone, which are in its `__dict__`?"""
+    plain = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+    own = any(hasattr(kind, each) for each in ("__setstate__", "__getnewargs__", "__getnewargs_ex__"))
+    whole = not (own or _states(kind) or copyreg._slotnames(kind))  # type: ignore[attr-defined]
+    return bool(plain and whole and kind.__dictoffset__ and isinstance(kind.__new__, types.BuiltinFunctionType))
+
+
+def _plain_object(value: Any) -> Any:
+    if _holders(value) > _ALONE:
+        return _new, (type(value),), _attributes(value), None, None, restore
+    if not isinstance(type(value).__hash__, types.FunctionType):
+        return None
+    # What it is hashed by may have to be there before all of it is: sets may lead to each other.
+    inside = value.__dict__
+    first = {name: each for name, each in inside.items() if _is_bare(each)}
+    if len(first) in (0, len(inside)):
+        return None
+    return new_hashed, (type(value), first), (dict(inside), {}), None, None, restore
+
+
+def _is_bare(value: Any) -> bool:
+    return type(value) in _BARE or type(value) is tuple and all(map(_is_bare, value))
+
+
+_BARE = {int, str, bytes, float, bool, type(None)}
+
+
+def new_hashed(kind: Any, first: dict[str, Any]) -> Any:
+    made = _new(kind)
+    made.__dict__.update(first)
+    return made
+
+
+def _new(kind: Any) -> Any:
+    return kind.__new__(kind)
+
+
+def _attributes(value: Any) -> tuple[Any, ...]:
+    """Those in its `__dict__` and in slots; and whether something else holds the `__dict__` itself."""
     slots = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
     found = {each: object.__getattribute__(value, each) for each in slots if _has(value, each)}
-    return object.__getattribute__(value, "__dict__") if type(value).__dictoffset__ else {}, found
+    if not type(value).__dictoffset__:
+        return {}, found
+    inside = object.__getattribute__(value, "__dict__")
+    if _holders(value) <= _ALONE + 1:
+        return inside, found
+    if not isinstance(inspect.getattr_static(type(value), "__dict__", None), types.GetSetDescriptorType):
+        raise pickle.PicklingError("an object whose __dict__ something else holds")
+    return inside, found, True
+
+
+def _holders(value: Any) -> int:
+    """How many hold its `__dict__`."""
+    return sys.getrefcount(object.__getattribute__(value, "__dict__"))
+
+
+class _Probe:
+    pass
+
+
+_ALONE = _holders(_Probe())
 
 
 def _has(value: Any, name: str) -> bool:
@@ -188,7 +261,13 @@ def _has(value: Any, name: str) -> bool:
     return True
 
 
-def restore(value: Any, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    for found in state:
-        for name, each in found.items():
-            object.__setattr__(value, name, each)
+def restore(value: Any, state: tuple[Any, ...]) -> None:
+    inside, slots, *shared = state
+    if shared:
+        object.__setattr__(value, "__dict__", inside)
+    elif inside:
+        own = object.__getattribute__(value, "__dict__")
+        own.clear()
+        own.update(inside)
+    for name, each in slots.items():
+        object.__setattr__(value, name, each)

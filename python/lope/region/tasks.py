@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from ..values.encode import Encoded
-from .awaiting import Awaitable, described
+from .awaiting import Awaitable, Gather, check_call, check_gathered, described
 from .heap import running
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def _name(number: int) -> str:
 
 
 class Task(Awaitable):
-    """As `asyncio.Task`, as far as a workflow needs one."""
+    """As `asyncio.Task`, as far as a workflow needs one; whoever asks what it is hears that it is one."""
+
+    _asyncio_future_blocking = False
+    __class__ = property(lambda self: asyncio.Task)  # type: ignore[assignment]
 
     def __init__(self, number: int, lane: int, name: str) -> None:
         self._number = number
@@ -48,19 +51,24 @@ class Task(Awaitable):
         self._state = "pending"
         self._value: Any = None
         self._error: Optional[BaseException] = None
+        # The call, until it has begun.
+        self._call: Any = None
         self._waiters: list[int] = []
+        # Those that wait for its end and not for what came of it.
+        self._watchers: list[int] = []
         self._callbacks: list[Callable[["Task"], Any]] = []
         self._groups: list[Any] = []
 
     @classmethod
     def started_by(cls, region: "Region", call: Any, name: Any) -> "Task":
-        wanted = described(call, region)
+        check_call(call)
         heap = region.heap
         lane, heap.started = heap.started, heap.started + 1
         number = heap.number()
         made = cls(number, lane, str(name) if name is not None else f"Task-{lane + 2}")
         heap.put("tasks", made, number)
-        region.turns.start.append({"task": number, "call": wanted})
+        made._call = call
+        region.new_tasks.append(made)
         return made
 
     # What asyncio's have.
@@ -97,7 +105,8 @@ class Task(Awaitable):
 
     def add_done_callback(self, fn: Callable[["Task"], Any], *, context: Any = None) -> None:
         if self.done():
-            fn(self)
+            # On the loop's next turn, which comes when the code waits.
+            running.get().later.append(functools.partial(fn, self))
         else:
             self._callbacks.append(fn)
 
@@ -107,13 +116,38 @@ class Task(Awaitable):
         return count
 
     def cancel(self, msg: Any = None) -> bool:
-        if self.done() or self._state == "cancelling":
+        if self.done() or self._state in ("cancelling", "unbegun"):
             return not self.done()
+        if self._call is not None:
+            # It never begins.
+            self._state, self._call = "unbegun", None
+            return True
         self._state = "cancelling"
         running.get().turns.cancel.append(self._lane)
         return True
 
     # How it goes on.
+
+    def start(self, region: "Region") -> dict[str, Any]:
+        """What the law is to do. A call that cannot be made fails where it would have begun."""
+        region.heap.touch(self)
+        found: dict[str, Any] = {"flow": "next", "v": None}
+        call, self._call = self._call, None
+        if self._state != "unbegun":
+            try:
+                return {"task": self._number, "call": described(call, region)}
+            except Exception as error:
+                found = {"flow": "raise", "v": Encoded(region.raised(error))}
+        else:
+            found["v"] = region.heap.put("kept", None)
+        return {"task": self._number, "call": {"kind": "settled", "found": found}}
+
+    def watched(self, region: "Region") -> Optional[str]:
+        """What tells that it has ended, if it has not."""
+        if self.done():
+            return None
+        self._watchers.append(region.heap.number())
+        return _name(self._watchers[-1])
 
     def begin(self, region: "Region") -> dict[str, Any]:
         region.heap.touch(self)
@@ -132,6 +166,8 @@ class Task(Awaitable):
         return {"flow": "raise", "v": Encoded(region.raised(error))}
 
     def end(self, region: "Region", value: Any, failed: bool) -> None:
+        if self._state == "unbegun":
+            return self.gone(region)
         self._state = "failed" if failed else "done"
         self._value, self._error = (None, value) if failed else (value, None)
         self._tell(region)
@@ -147,12 +183,71 @@ class Task(Awaitable):
         waiters, self._waiters = self._waiters, []
         for number in waiters:
             region.turns.wake.append([_name(number), self.outcome(region)])
+        region.turns.wake += [[_name(number), None] for number in self._watchers]
+        self._watchers = []
         callbacks, self._callbacks = self._callbacks, []
         for each in callbacks:
             each(self)
         groups, self._groups = self._groups, []
         for group in groups:
             group.ended(region, self)
+
+
+class Gathered(Gather):
+    """As what `asyncio.gather` returns: its tasks have been started."""
+
+    def __init__(self, region: "Region", items: Iterable[Any], collect: bool) -> None:
+        known: dict[int, Task] = {}
+        super().__init__([], collect)
+        for each in items:
+            check_gathered(each)
+            if id(each) not in known:
+                known[id(each)] = each if isinstance(each, (Task, Gather)) else Task.started_by(region, each, None)
+            self.items.append(known[id(each)])
+
+    def done(self) -> bool:
+        failed = (each.cancelled() or each.exception() is not None for each in self.items if each.done())
+        return all(each.done() for each in self.items) or (not self.collect and any(failed))
+
+    def cancelled(self) -> bool:
+        return self.done() and not self.collect and any(each.cancelled() for each in self.items)
+
+    def result(self) -> list[Any]:
+        if not self.done():
+            raise asyncio.InvalidStateError("Result is not set.")
+        return [_outcome(each) if self.collect else each.result() for each in self.items]
+
+    def exception(self) -> Optional[BaseException]:
+        if not self.done():
+            raise asyncio.InvalidStateError("Exception is not set.")
+        failed = (each.exception() for each in self.items if each.done())
+        return None if self.collect else next((each for each in failed if each is not None), None)
+
+    def cancel(self, msg: Any = None) -> bool:
+        return any([each.cancel() for each in self.items])
+
+
+def _outcome(task: Any) -> Any:
+    if task.cancelled():
+        return asyncio.CancelledError("")
+    return task.result() if task.exception() is None else task.exception()
+
+
+# Where tasks are kept that wait to begin.
+_UNBEGUN = -1
+
+
+def start_tasks(region: "Region", holds: bool) -> None:
+    """New tasks begin when the code that made them waits, or is over: not while it looks for a handler of an exception."""
+    kept = region.heap.kept
+    if not region.new_tasks and _UNBEGUN not in kept:
+        return
+    tasks = [*(region.heap.take("kept", _UNBEGUN) if _UNBEGUN in kept else ()), *region.new_tasks]
+    region.new_tasks = []
+    if holds:
+        region.heap.put("kept", tasks, _UNBEGUN)
+    else:
+        region.turns.start += [each.start(region) for each in tasks]
 
 
 class Group(Awaitable):

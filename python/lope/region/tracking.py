@@ -21,6 +21,7 @@ from operator import is_
 from typing import Any, Callable, Iterable, Sequence
 
 from ..decorators import Action, Workflow
+from ..values.failures import native_values, put_native
 from .sets import fill, recipe
 
 Edit = tuple[Any, ...]
@@ -154,6 +155,8 @@ class Tracker:
         # Are new sets to be written? Not those that were already.
         self.orders = False
         self._seen: set[int] = set()
+        # The ids of the `__dict__`s of objects, which these keep.
+        self.insides: set[int] = set()
 
     def look(self, roots: Iterable[Any]) -> None:
         """Notes what has become of what can be reached from here; objects that are not known are known from now on."""
@@ -219,6 +222,8 @@ class Tracker:
 
     def _dict(self, value: dict[Any, Any], known: list[Any], waiting: list[Any], fresh: bool) -> None:
         before = known[1]
+        if id(value) in self.insides:
+            raise Opaque("a __dict__ that something else holds")
         if fresh:
             known[1] = before = dict(_base(value).items(value))
             known[2] = _plain(before) and _plain(before.values())
@@ -278,6 +283,7 @@ class Tracker:
 
     def _attributes(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
         inside = _inside(value)
+        self._own_dict(inside)
         if fresh:
             known.append(dict(inside))
         elif not _same(known[3], inside):
@@ -291,8 +297,14 @@ class Tracker:
             known[3] = dict(inside)
         waiting.extend(inside.values())
 
+    def _own_dict(self, inside: dict[str, Any]) -> None:
+        """A `__dict__` that is held as itself, too, is no part like others: everything is written anew."""
+        self.insides.add(id(inside))
+        if id(inside) in self.held:
+            raise Opaque("a __dict__ that something else holds")
+
     def _error(self, value: BaseException, known: list[Any], waiting: list[Any], fresh: bool) -> None:
-        now = [value.args, value.__cause__, value.__context__, value.__suppress_context__]
+        now = [value.args, value.__cause__, value.__context__, value.__suppress_context__, *native_values(value)]
         if not fresh and not all(map(is_, known[1], now)):
             self.note("x", value, now)
             waiting.extend(known[1])
@@ -327,6 +339,10 @@ class Tracker:
     def _function(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
         """What a function keeps: the cells and the defaults of one that is found under no name."""
         if "<" in value.__qualname__:
+            now = [value.__name__, value.__qualname__, value.__doc__, value.__module__, value.__defaults__, value.__kwdefaults__]
+            if not fresh and not all(map(is_, known[1], now)):
+                raise Opaque("a function with other parts")
+            known[1] = now
             waiting.extend(value.__closure__ or ())
             waiting.extend(value.__defaults__ or ())
             waiting.extend((value.__kwdefaults__ or {}).values())
@@ -389,6 +405,21 @@ def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
     return min(len(one), len(other))
 
 
+def put_attributes(value: Any, gone: Iterable[str], new: Iterable[tuple[str, Any]]) -> None:
+    """Attributes as they are, whatever descriptors and methods of the class make of an assignment."""
+    slots = _slots(type(value))
+    for key in gone:
+        if key in slots:
+            object.__delattr__(value, key)
+        else:
+            del object.__getattribute__(value, "__dict__")[key]
+    for key, each in new:
+        if key in slots:
+            object.__setattr__(value, key, each)
+        else:
+            object.__getattribute__(value, "__dict__")[key] = each
+
+
 def apply(edit: Edit) -> None:
     """Does to an object what was done to it."""
     word, value, *rest = edit
@@ -401,10 +432,7 @@ def apply(edit: Edit) -> None:
         for key, each in rest[1]:
             _base(value).__setitem__(value, key, each)
     elif word == "a":
-        for key in rest[0]:
-            object.__delattr__(value, key)
-        for key, each in rest[1]:
-            object.__setattr__(value, key, each)
+        put_attributes(value, *rest)
     elif word == "D":
         _base(value).clear(value)
         for key, each in rest[0]:
@@ -418,7 +446,8 @@ def apply(edit: Edit) -> None:
         value.clear()
         value.extend(rest[0])
     elif word == "x":
-        value.args, value.__cause__, value.__context__, value.__suppress_context__ = rest[0]
+        value.args, value.__cause__, value.__context__, value.__suppress_context__ = rest[0][:4]
+        put_native(value, rest[0][4:])
     elif word == "u":
         value.used = True
     elif word == "c":

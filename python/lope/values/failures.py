@@ -83,7 +83,14 @@ def _new(kind: type[BaseException], own: Any, args: tuple[Any, ...]) -> BaseExce
     return found
 
 
-_MISSING = object()
+class _Missing:
+    """Stands for a field without a value."""
+
+    def __reduce__(self) -> str:
+        return "_MISSING"
+
+
+_MISSING = _Missing()
 
 
 def _held(field: Any, error: BaseException) -> Any:
@@ -91,6 +98,17 @@ def _held(field: Any, error: BaseException) -> Any:
         return field.__get__(error)
     except (AttributeError, TypeError):
         return _MISSING
+
+
+def native_values(error: BaseException) -> list[Any]:
+    return [_held(field, error) for field in _native(cast(Any, type(error))).values()]
+
+
+def put_native(error: BaseException, values: list[Any]) -> None:
+    """Gives an exception the native fields that it had."""
+    for field, value in zip(_native(cast(Any, type(error))).values(), values):
+        if value is not _MISSING and _held(field, error) is not value:
+            field.__set__(error, value)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,5 +1,9 @@
 """Workflows that are classes: methods, state, inheritance, recursion."""
 
+import asyncio
+import contextlib
+import sys
+
 from lope import gather
 
 from .actions import AppError, add, double, maybe, program
@@ -233,3 +237,84 @@ class ConditionalState:
                 self.evens.append(n)
             n -= 1
         return {"evens": self.evens, "odds": self.odds, "total": sum(self.evens) + sum(self.odds)}
+
+
+@program((1,))
+class Tidies:
+    async def run(self, x):
+        self.log = []
+        try:
+            self.log.append(await add(x))
+            return self.log
+        finally:
+            self.log.append(await add(x, 10))
+
+
+@program((1,))
+class Guards:
+    async def run(self, x):
+        async with asyncio.Semaphore(2), asyncio.Lock():
+            with contextlib.suppress(ValueError):
+                await maybe(x)
+        return await add(x)
+
+
+@program((1,))
+class Tasks:
+    async def run(self, x):
+        self.task = asyncio.create_task(self.work(x))
+        return await self.task, await asyncio.wait_for(self.work(x), 5)
+
+    async def work(self, x):
+        return await add(x)
+
+
+if sys.version_info >= (3, 11):
+
+    @program((1,))
+    class Groups:
+        async def run(self, x):
+            async with asyncio.timeout(5):
+                async with asyncio.TaskGroup() as group:
+                    task = group.create_task(add(x))
+            return task.result()
+
+
+@program((1,))
+async def run(x):
+    task = asyncio.create_task(add(x))
+    return await task
+
+
+@program((1,))
+async def input(x):
+    try:
+        return await add(x)
+    finally:
+        await double(x)
+
+
+class Below(Steps):
+    def prefix(self):
+        return "below-"
+
+    async def named(self):
+        def inner():
+            return super(__class__, self).prefix()
+
+        await add(1)
+        return __class__.__name__, inner(), [__class__ for _ in "1"][0] is Below
+
+    async def private(self):
+        self.__x = await add(1)
+
+        class Other:
+            def __init__(self):
+                self.__x = 1
+
+        return self._Below__x, vars(Other())
+
+
+@program()
+async def names_of_classes():
+    return await Below().named(), await Below().private()

@@ -302,3 +302,52 @@ async def helper_answers_are_fresh(rows):
     flat.append(9)
     flat.sort()
     return flat, rows
+
+
+@program()
+async def stop_iteration_leaves_a_function():
+    log = []
+
+    async def first(xs):
+        await add(1)
+        return next(x for x in xs if x > 5)
+
+    async def tidy(xs):
+        try:
+            return await first(xs) if len(xs) > 1 else next(iter(xs))
+        finally:
+            log.append(await add(2))
+
+    async def mine(xs):
+        try:
+            return next(iter(xs))
+        except StopIteration:
+            return await add(3)
+
+    async def again(xs):
+        try:
+            await add(1)
+            next(iter(xs))
+        except StopIteration:
+            log.append("again")
+            raise
+
+    log.append(await mine([]))
+    for each in (first, tidy, again):
+        try:
+            await each([])
+        except RuntimeError as error:
+            log.append((str(error), repr(error.__cause__), error.__context__ is error.__cause__))
+        except StopIteration:
+            log.append("StopIteration")
+    found = await gather(first([]), tidy([]), tidy([1, 2]), return_exceptions=True)
+    return log, [repr(each) for each in found]
+
+
+@program()
+async def stop_iteration_that_nobody_catches():
+    async def first(xs):
+        await add(1)
+        return next(iter(xs))
+
+    return await first([])

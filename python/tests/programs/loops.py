@@ -277,3 +277,78 @@ async def reversed_loop(values):
     for value in reversed(values):
         found.append(await echo(value))
     return found
+
+
+class Anew:
+    """An iterator that begins anew whenever it is asked for one."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        self.at = 0
+        return self
+
+    def __next__(self):
+        self.at += 1
+        if self.at > self.count:
+            raise StopIteration
+        return self.at
+
+
+class Bare:
+    """What goes over it is no more than an iterator must be."""
+
+    def __iter__(self):
+        return BareIterator()
+
+
+class BareIterator:
+    def __init__(self):
+        self.at = 0
+
+    def __next__(self):
+        self.at += 1
+        if self.at > 3:
+            raise StopIteration
+        return self.at
+
+
+@program()
+async def iterators_that_begin_anew():
+    found = []
+    for x in Anew(3):
+        found.append(await add(x))
+        if len(found) > 8:
+            break
+    for x in Bare():
+        if x == 2:
+            continue
+        found.append(await add(x))
+    else:
+        found.append("else")
+    return found, [await add(x) for x in Anew(2)], [await add(x) + y for x in Bare() for y in Anew(2)]
+
+
+@program()
+async def an_iterator_that_is_shared_begins_once():
+    found, each = [], iter(Anew(6))
+    for x in zip(each, [await add(1), 2]):
+        found.append((x, await add(next(each))))
+    for i, x in enumerate(Anew(2)):
+        found.append((i, await add(x)))
+    return found
+
+
+@program((1,), (2,), (3,))
+async def keys_that_change_in_a_loop(at):
+    d, log = {1: 1, 2: 2, 3: 3}, []
+    try:
+        for key in d:
+            log.append(await add(key))
+            if key == at:
+                del d[1]
+                d[9] = 1
+    except RuntimeError as error:
+        log.append(str(error))
+    return log

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from typing import Any
 
-from .actions import add, program
+from lope import gather, sleep
+
+from .actions import add, echo, maybe, program
 
 
 def recent(*cases: tuple[Any, ...]) -> Any:
@@ -222,3 +225,151 @@ async def acq():
         sem.release()
     await asyncio.gather(holder(), impatient(), patient())
     return (log, sem._value)
+
+
+@program()
+async def cancelled_before_it_begins():
+    log = []
+
+    async def work(x):
+        log.append(await add(x))
+
+    task = asyncio.create_task(work(1))
+    log.append((task.cancel(), task.cancel(), task.cancelled(), task.done()))
+    found = await gather(task, return_exceptions=True)
+    other = asyncio.create_task(work(2))
+    kept = asyncio.create_task(work(3))
+    other.cancel()
+    await kept
+    await gather(other, return_exceptions=True)
+    return log, repr(found), task.cancelled(), other.cancelled(), task.cancel()
+
+
+@recent()
+async def a_group_that_fails_before_its_tasks_begin():
+    log = []
+
+    async def work(x):
+        log.append(await add(x))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work(1))
+            raise ValueError("at once")
+    except ExceptionGroup as error:
+        log.append([repr(each) for each in error.exceptions])
+    return log, task.cancelled()
+
+
+@program()
+async def begins_with_what_its_arguments_are_then():
+    xs = [1]
+    task = asyncio.create_task(echo(xs))
+    xs.append(2)
+    return await task
+
+
+@program()
+async def waits_for_a_task_that_it_gave_up():
+    log = []
+
+    async def work():
+        try:
+            await sleep(10)
+        finally:
+            log.append(await add(1))
+
+    task = asyncio.create_task(work())
+    try:
+        await asyncio.wait_for(task, 0.3)
+    except asyncio.TimeoutError:
+        log.append((task.done(), task.cancelled()))
+    return log
+
+
+@recent()
+async def waits_for_a_task_in_a_block_that_is_over():
+    log = []
+
+    async def work(x):
+        try:
+            await sleep(10)
+        finally:
+            log.append(await add(x))
+
+    first, second = asyncio.create_task(work(1)), asyncio.create_task(work(2))
+    try:
+        async with asyncio.timeout(0.3):
+            await gather(first, second)
+    except TimeoutError:
+        log.sort()
+        log.append((first.done(), first.cancelled(), second.done(), second.cancelled()))
+    return log
+
+
+@program()
+async def a_gather_begins_where_it_is_called():
+    log = []
+
+    async def work(x):
+        log.append(x)
+        return await add(x)
+
+    both = asyncio.gather(work(1), work(2))
+    log.append(both.done())
+    await sleep(0.05)
+    log.append(("main", both.done()))
+    found = await both
+    coroutine = work(3)
+    wrong = gather(maybe(1), coroutine, coroutine, return_exceptions=True)
+    await sleep(0.05)
+    return log, found, both.result(), both.exception(), repr(await wrong), repr(wrong.result()), await both
+
+
+@program()
+async def a_gather_that_is_cancelled_before_it_begins():
+    log = []
+
+    async def work(x):
+        log.append(await add(x))
+
+    both = gather(work(1), work(2), return_exceptions=True)
+    log.append((both.cancel(), both.done()))
+    await sleep(0.05)
+    return log
+
+
+@program()
+async def gathers_that_are_awaited_where_they_are_called():
+    together = lambda xs: asyncio.gather(*map(add, xs))
+    return await together([1, 2]), await gather(gather(add(1), add(2)), add(3)), await asyncio.wait_for(gather(add(1)), 5)
+
+
+@program()
+async def what_a_task_is():
+    task = asyncio.create_task(add(1))
+    found = [isinstance(task, asyncio.Task), isinstance(task, asyncio.Future), asyncio.isfuture(task), inspect.isawaitable(task)]
+    await task
+    return found, isinstance(task, asyncio.Task), task.result()
+
+
+@program()
+async def called_when_it_is_done():
+    log = []
+    task = asyncio.create_task(add(1))
+    await task
+    task.add_done_callback(lambda done: log.append(("called", done.result())))
+    log.append("after")
+    await sleep(0.01)
+    return log
+
+
+@program()
+async def gathers_what_cannot_be():
+    log = []
+    for each in (1, None, [1]):
+        try:
+            await gather(add(1), each)
+        except TypeError as error:
+            log.append(str(error))
+    return log

@@ -255,3 +255,35 @@ async def queue(x):
 @refused
 async def loop(x):
     return asyncio.get_running_loop(), await add(x)  #! 'asyncio.get_running_loop' has no meaning in a workflow | use gather
+
+
+@refused
+async def as_completed_with_a_timeout(x):
+    for each in asyncio.as_completed([add(x)], timeout=1):  #! as_completed with a timeout | async with asyncio.timeout
+        await each
+
+
+@refused
+async def a_name_of_ours(x):
+    _lope_1 = await add(x)  #! a name that begins with _lope | choose another one
+    return _lope_1
+
+
+@refused
+async def an_await_in_the_target_of_a_loop(xs):
+    for xs[await add(0)] in [1]:  #! an await in the target of an assignment | await it before
+        pass
+
+
+@refused
+async def an_await_in_an_except(x):
+    try:
+        await add(x)
+    except (await echo(x)):  #! an await in this place | await it before
+        pass
+
+
+@refused
+async def an_await_in_a_class(x):
+    class Inner(await echo(x)):  #! an await in this place | await it before
+        pass

@@ -163,7 +163,12 @@ def _unless_cancelled(whole: "Whole", frame: "Frame", work: Any, cancelled: tupl
         work()
         frame.let(literal(True), None, passed)
     with frame.inside(frame.program.block()) as gone:
-        own_region(whole, frame, *cancelled)
+        out = op(["field", "v"], own_region(whole, frame, *cancelled))
+        if cancelled[0] == "await_gone":
+            with frame.inside(frame.program.block()) as ends:
+                _signal(frame, out)
+            waits = op(["not"], op(["eq"], out, literal(None)))
+            frame.emit({"if": {"when": waits.to_json(), "then": ends.number}}, "ends", None)
     with frame.inside(frame.program.block()) as left:
         when = op(["not"], code.name(passed))
         frame.emit({"if": {"when": when.to_json(), "then": gone.number}}, "gone", None)

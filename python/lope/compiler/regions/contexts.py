@@ -13,7 +13,7 @@ from ..code import Code
 from ..static import quiet_static
 from .awaiter import timer, watcher
 from .lifting import GROUP, Lifting
-from .program import Racing, shallow
+from .program import Racing, has_await, shallow
 from .source import SCOPES, leaving, load, parsed, store
 
 FOREIGN = {
@@ -21,6 +21,7 @@ FOREIGN = {
     "TryStar": ("an await in a try with except*", "catch ExceptionGroup and look at its .exceptions"),
     "AsyncWith": ("an async with statement", "open and close what you need inside an @action"),
 }
+NOT_HERE = ("an await in this place", "await it before, into a variable")
 # What `contextmanager` makes of a generator, and what else a block holds open.
 _GENERATOR = contextlib.contextmanager(lambda: iter(())).__code__
 _OPEN: tuple[Any, ...] = (open, decimal.localcontext, contextlib.redirect_stdout, contextlib.redirect_stderr)
@@ -81,6 +82,8 @@ class Contexts(Lifting):
         """Entered and left by regions; the awaits are between."""
         first, *rest = node.items
         self.check_context(first.context_expr)
+        if first.optional_vars is not None and has_await(first.optional_vars):
+            self.refuse(first.optional_vars, *NOT_HERE)
         manager, left, error = self.hidden(), self.hidden(), self.hidden()
         made = self.lift(first.context_expr)
         self.pending.append(store(manager, made, node))

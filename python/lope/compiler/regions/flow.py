@@ -19,7 +19,7 @@ from ..frame import Frame
 from ..source import FunctionNode, Unit
 from ..static import frame_knows, is_users, named_by, quiet_static
 from .awaiter import host_tasks, write_awaiter
-from .contexts import FOREIGN
+from .contexts import FOREIGN, NOT_HERE
 from .handlers import Handlers, runs_on_cancel
 from .loops import TURNED
 from .mistakes import check_node, check_plain, check_uncalled
@@ -114,6 +114,8 @@ class Flow(Handlers):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
             if isinstance(each, (ast.Import, ast.ImportFrom)) and _imports(each, "asyncio"):
                 self.refuse(each, "an import of asyncio inside a workflow", "import it at the top of the module")
+            if _is_ours(each):
+                self.refuse(each, "a name that begins with _lope", "choose another one: these are Lope's own")
             if isinstance(each, ast.Global):
                 self.refuse(each, "a global statement", "return the value, or keep it in a variable of the workflow")
             if isinstance(each, DEFS):
@@ -246,6 +248,8 @@ class Flow(Handlers):
             entries.append(("flights", listed([code.name(each) for each in reversed(self.flights[-1])])))
         if not self.tries and (self.root or self.routine.key == MAIN):
             entries.append(("fatal", literal(True)))
+        elif not self.tries:
+            entries.append(("leaves", literal(True)))
         if cells:
             entries.append(("cells", literal(cells)))
         if self.routine.scoped:
@@ -307,8 +311,7 @@ class Flow(Handlers):
                 continue
             handle = getattr(self, f"_on_{type(node).__name__}", None)
             if handle is None:
-                reason, advice = FOREIGN.get(type(node).__name__, (f"an await in {type(node).__name__}", "await it before"))
-                self.refuse(node, reason, advice)
+                self.refuse(node, *FOREIGN.get(type(node).__name__, NOT_HERE))
             handle(node)
 
     def branch(self, body: Sequence[ast.stmt]) -> int:
@@ -373,12 +376,27 @@ class Flow(Handlers):
 
     def _on_Raise(self, node: ast.Raise) -> None:
         assert node.exc is not None
-        error = self.lift(node.exc)
-        if node.cause is not None and has_await(node.cause):
-            self.refuse(node, "an await after from", "await it before, into a variable")
-        self.pending.append(ast.copy_location(ast.Raise(error, node.cause), node))
+        error, cause = self.lift(node.exc), node.cause
+        if cause is not None and has_await(cause):
+            error, cause = self.kept(error), self.lift(cause)
+        self.pending.append(ast.copy_location(ast.Raise(error, cause), node))
         self.region(node)
         self.block.left = True
+
+    def _on_Delete(self, node: ast.Delete) -> None:
+        for each in node.targets:
+            found = self.lift_parts(each) if has_await(each) else each
+            self.pending.append(ast.copy_location(ast.Delete([found]), node))
+
+    def _on_FunctionDef(self, node: Any) -> None:
+        if any(map(has_await, [*node.decorator_list, *([node.returns] if node.returns is not None else [])])):
+            self.refuse(node, *NOT_HERE)
+        made = self.with_defaults(node)
+        if node.decorator_list:
+            self.refuse(node, "an await in a default of a function with a decorator", NOT_HERE[1])
+        self.pending.append(made)
+
+    _on_AsyncFunctionDef = _on_FunctionDef
 
     def _on_Assert(self, node: ast.Assert) -> None:
         failed = ast.Raise(ast.Call(load("AssertionError"), [node.msg] if node.msg else [], []), None)
@@ -426,8 +444,12 @@ class Flow(Handlers):
         owner, own = self.unit.owner, self.unit.node.args.args
         if owner is None or not own:
             return node
+        return ast.copy_location(ast.Call(load("super"), [self.own_class(owner, node), load(own[0].arg)], []), node)
+
+    def own_class(self, owner: type, node: ast.AST) -> ast.expr:
+        """What `__class__` means in a method."""
         found = ast.Call(ast.Attribute(load("_lope"), "class_of", ast.Load()), [ast.Constant(class_name(owner))], [])
-        return ast.copy_location(ast.Call(load("super"), [found, load(own[0].arg)], []), node)
+        return ast.copy_location(found, node)
 
     def builtin(self, node: ast.expr) -> Any:
         """The function of Python's own that a name means, if it means one."""
@@ -483,6 +505,11 @@ def _ends_late(node: ast.AST) -> bool:
     """Does something happen after a return inside it?"""
     late = isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.Try) and bool(node.finalbody))
     return late and has_await(node)
+
+
+def _is_ours(node: ast.AST) -> bool:
+    name = node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else getattr(node, "arg", None)
+    return isinstance(node, (ast.Name, ast.arg)) and isinstance(name, str) and name.startswith("_lope")
 
 
 def _imports(node: Any, module: str) -> bool:

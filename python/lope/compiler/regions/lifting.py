@@ -10,15 +10,16 @@ import types
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from ...decorators import Action, Workflow
-from ...region.trees import walk
+from ...region.trees import children, walk
 from .. import code
 from ..code import Code, listed, literal, op
-from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..static import frame_knows, quiet_static
 from .awaiter import returned
+from .displays import Displays
 from .program import async_methods, copied, has_await, shallow
-from .source import SCOPES, free_names, leaving, load, mentioned, store
+from .scopes import COMPREHENSIONS, Renaming, target_names
+from .source import leaving, load, mentioned, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
@@ -29,12 +30,18 @@ _NOT_HERE = frozenset({
 })  # fmt: skip
 # The mark of the call that makes the group of a block.
 GROUP = "_lope_group"
+# The mark of a call that is awaited where it stands.
+AWAITED = "_lope_awaited"
 TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# What a comprehension begins with; no name is asked for it.
+_EMPTY: dict[type, ast.expr] = {
+    ast.ListComp: ast.List([], ast.Load()), ast.DictComp: ast.Dict([], []),
+    ast.SetComp: ast.Set([ast.Starred(ast.Tuple([], ast.Load()), ast.Load())]),
+}  # fmt: skip
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
 
 
-class Lifting(Frame):
+class Lifting(Displays):
     whole_program: "Whole"
     routine: "Routine"
     pending: list[ast.stmt]
@@ -65,8 +72,7 @@ class Lifting(Frame):
         if isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.Starred):
-            whole = ast.List([node], ast.Load())
-            return ast.copy_location(ast.Starred(self.kept(ast.copy_location(whole, node)), ast.Load()), node)
+            return ast.copy_location(ast.Starred(self.kept(node.value), ast.Load()), node)
         if isinstance(node, ast.Slice):
             parts = [None if each is None else self.kept(each) for each in (node.lower, node.upper, node.step)]
             return ast.copy_location(ast.Slice(*parts), node)
@@ -92,17 +98,25 @@ class Lifting(Frame):
             return self.lift_choice(node)
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self.lift_chain(node)
-        if isinstance(node, _COMPREHENSIONS):
+        if isinstance(node, COMPREHENSIONS):
             return self.lift_comprehension(node)
         if isinstance(node, ast.Dict):
             return self.lift_dict(node)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)) and any(isinstance(each, ast.Starred) for each in node.elts):
+            return self.lift_display(node)
+        if isinstance(node, ast.Call) and any(isinstance(each, ast.Starred) for each in node.args):
+            node = self.with_stars(node)
+        if isinstance(node, ast.Call) and any(each.arg is None for each in node.keywords):
+            node = self.with_maps(node)
         if isinstance(node, ast.NamedExpr):
             value = self.lift(node.value)
             self.pending.append(store(node.target.id, value, node))
             return ast.copy_location(load(node.target.id), node)
         if isinstance(node, ast.JoinedStr):
             return self.lift_text(node)
-        return self.lift_parts(node)
+        if isinstance(node, ast.Lambda):
+            return self.with_defaults(node)
+        return self.lift_parts(node) if has_await(node) else node
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
         """The parts in the order in which Python computes them."""
@@ -119,6 +133,14 @@ class Lifting(Frame):
         for index, (holder, at, each) in enumerate(places[: last + 1]):
             lifted = self.lift(each)
             _put(holder, at, self.kept(lifted) if index < last else lifted)
+        return made
+
+    def with_defaults(self, node: Any) -> Any:
+        """A function whose defaults are awaited; they are computed where it is defined."""
+        made = shallow(node)
+        made.args = shallow(node.args)
+        made.args.defaults = [self.kept(self.lift(each)) for each in node.args.defaults]
+        made.args.kw_defaults = [each and self.kept(self.lift(each)) for each in node.args.kw_defaults]
         return made
 
     def lift_text(self, node: ast.JoinedStr) -> ast.expr:
@@ -138,16 +160,6 @@ class Lifting(Frame):
                 made = ast.copy_location(ast.FormattedValue(self.kept(text), -1, None), each)
             values[index] = made
         return ast.copy_location(ast.JoinedStr(values), node)
-
-    def lift_dict(self, node: ast.Dict) -> ast.expr:
-        flat = [part for key, value in zip(node.keys, node.values) for part in (key, value)]
-        last = max(index for index, part in enumerate(flat) if part is not None and has_await(part))
-        for index, part in enumerate(flat[: last + 1]):
-            if part is not None:
-                lifted = self.lift(part)
-                flat[index] = self.kept(lifted) if index < last else lifted
-        values = [part for part in flat[1::2] if part is not None]
-        return ast.copy_location(ast.Dict(flat[0::2], values), node)
 
     def lift_logic(self, node: ast.BoolOp) -> ast.expr:
         name = self.hidden()
@@ -190,47 +202,49 @@ class Lifting(Frame):
         """A comprehension that awaits is a loop, with names of its own."""
         if any(each.is_async for each in node.generators):
             self.refuse(node, "an async for", "await a list from an @action and go over that")
+        if not _awaits_inside(node):
+            made = shallow(node)
+            made.generators = [shallow(node.generators[0]), *node.generators[1:]]
+            made.generators[0].iter = self.lift(node.generators[0].iter)
+            return made
         if isinstance(node, ast.GeneratorExp):
             self.refuse(node, "a generator that awaits", "make a list: [… for … in …]")
         whole = self.hidden()
-        renamed = {
-            part.id: self.hidden()
-            for each in node.generators
-            for part in walk(each.target)
-            if isinstance(part, ast.Name)
-        }
-        if any(isinstance(each, SCOPES) and free_names(each) & set(renamed) for each in walk(node)):
+        renaming = Renaming({name: self.hidden() for name in sorted(target_names(node))})
+        made = copied(node)
+        made.generators[0].iter = ast.Constant(None)
+        made = renaming.renamed(made)
+        if renaming.kept:
             self.refuse(node, "a function that keeps a variable of a comprehension that awaits", "write a loop: for … in …:")
-        made = _Renaming(renamed).visit(copied(node))
         if sys.version_info < (3, 12):
             for name in mentioned([made]) & self.locals - mentioned([node.generators[0].iter]):
                 self.routine.scoped.setdefault(name, []).append(node.lineno)
         made.generators[0].iter = copied(node.generators[0].iter)
-        empty: ast.expr = ast.List([], ast.Load())
-        if isinstance(node, ast.DictComp):
-            empty = ast.Dict([], [])
-            part = ast.Subscript(load(whole), made.key, ast.Store())
-            inner: ast.stmt = ast.Assign([part], made.value)
-            if has_await(made.key):
-                self.refuse(node.key, "an await in the key of a comprehension", "await it before, into a variable")
-        else:
-            word = "append" if isinstance(node, ast.ListComp) else "add"
-            empty = empty if isinstance(node, ast.ListComp) else ast.Call(load("set"), [], [])
-            inner = ast.Expr(ast.Call(ast.Attribute(load(whole), word, ast.Load()), [made.elt], []))
+        self.pending.append(store(whole, _EMPTY[type(node)], node))
+        inner = self.put_into(whole, made)
         for each in reversed(made.generators):
             for condition in reversed(each.ifs):
-                inner = ast.If(condition, [inner], [])
-            inner = ast.For(each.target, each.iter, [inner], [], None)
-        for part_ in walk(inner):
-            if isinstance(part_, (ast.stmt, ast.expr)):
-                ast.copy_location(part_, node) if not hasattr(part_, "lineno") else None
-        self.pending.append(store(whole, empty, node))
-        self.statements([ast.fix_missing_locations(inner)])
+                inner = [ast.If(condition, inner, [])]
+            inner = [ast.For(each.target, each.iter, inner, [], None)]
+        for part in walk(*inner):
+            if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
+                ast.copy_location(part, node)
+        self.statements([ast.fix_missing_locations(each) for each in inner])
         return load(whole)
+
+    def put_into(self, whole: str, made: Any) -> list[ast.stmt]:
+        """What a round of a comprehension does with what it finds; of a dict the key is computed before the value."""
+        if isinstance(made, ast.DictComp):
+            key = self.hidden()
+            part = ast.Subscript(load(whole), load(key), ast.Store())
+            return [ast.Assign([ast.Name(key, ast.Store())], made.key), ast.Assign([part], made.value)]
+        word = "append" if isinstance(made, ast.ListComp) else "add"
+        return [ast.Expr(ast.Call(ast.Attribute(load(whole), word, ast.Load()), [made.elt], []))]
 
     # Awaiting.
 
     def awaited_value(self, node: ast.Await) -> ast.expr:
+        _mark_awaited(node.value)
         value = self.lift(node.value)
         self.pending.append(ast.copy_location(leaving("awaits", value), node))
         out = op(["field", "v"], self.region(node))
@@ -312,22 +326,36 @@ class Lifting(Frame):
                     node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
                     "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",
                 )  # fmt: skip
+            if name == "as_completed" and (len(node.args) > 1 or any(each.arg == "timeout" for each in node.keywords)):
+                self.refuse(node, "as_completed with a timeout", "write async with asyncio.timeout(…): around the loop")
             if module.startswith("asyncio") and name in TASKS:
                 self.whole_program.tasks = True
                 self.any_awaiter()
                 node.func = ast.copy_location(ast.Attribute(load("_lope"), name, ast.Load()), node)
         word = next((word for known, word in _REGIONS_CALL if found is known), None)
+        if word == "gather" and not hasattr(node, AWAITED):
+            # It begins where it is called.
+            word = "gather_now"
+            self.whole_program.tasks = True
+            self.any_awaiter()
         if word is not None:
             node.func = ast.copy_location(ast.Attribute(load("_lope"), word, ast.Load()), node)
         return node
 
 
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names = names
+def _mark_awaited(node: ast.expr) -> None:
+    """What is awaited where it is called need not begin before; nor what a call is given that is awaited so."""
+    if isinstance(node, ast.Call):
+        setattr(node, AWAITED, True)
+        for each in node.args:
+            _mark_awaited(each)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
+
+def _awaits_inside(node: Any) -> bool:
+    """Does a comprehension await more than what it goes over first, which is computed before it?"""
+    first = node.generators[0]
+    outside = [each for each in children(node) if each is not first]
+    return any(map(has_await, [*outside, *first.ifs, first.target]))
 
 
 def _place(holder: Sequence[Any], index: int, each: Any) -> Any:

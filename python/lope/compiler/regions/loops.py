@@ -68,6 +68,9 @@ class Loops(Contexts):
     def ready(self, node: ast.AST) -> None:
         raise NotImplementedError
 
+    def targets(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        raise NotImplementedError
+
     def _on_While(self, node: ast.While) -> None:
         def head() -> None:
             over = ast.UnaryOp(ast.Not(), self.lift(node.test))
@@ -78,6 +81,7 @@ class Loops(Contexts):
         self.looped(node, head)
 
     def _on_For(self, node: ast.For) -> None:
+        self.targets([node.target])
         iterator = self.hidden()
         found = quiet_static(node.iter.func, self) if isinstance(node.iter, ast.Call) else None
         generates = inspect.isgeneratorfunction(found) and found is not asyncio.as_completed
@@ -91,7 +95,8 @@ class Loops(Contexts):
 
         def head() -> None:
             over: list[ast.stmt] = [leaving("leave", ast.Constant(self.ending))]
-            found = ast.For(node.target, load(iterator), [ast.copy_location(ast.Break(), node)], over, None)
+            rest = ast.copy_location(ast.Call(ast.Attribute(load("_lope"), "rest", ast.Load()), [load(iterator)], []), node)
+            found = ast.For(node.target, rest, [ast.copy_location(ast.Break(), node)], over, None)
             self.pending.append(ast.copy_location(found, node))
 
         self.looped(node, head)

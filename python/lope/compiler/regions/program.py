@@ -197,7 +197,16 @@ def _has_await(node: ast.AST) -> bool:
     if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, Racing)):
         return True
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-        return False
+        return any(map(has_await, _head(node)))
     if isinstance(node, ast.comprehension) and node.is_async:
         return True
     return any(has_await(child) for child in children(node))
+
+
+def _head(node: Any) -> list[ast.AST]:
+    """What of a function or a class belongs to the code around it."""
+    if isinstance(node, ast.Lambda):
+        return [node.args]
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases, *node.keywords]
+    return [*node.decorator_list, node.args, *([node.returns] if node.returns is not None else [])]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence
 
 from ...region.awaiting import HOME
 from ...region.trees import children, fields, parse, places, walk
-from .program import copied
+from .program import copied, has_await
 
 if TYPE_CHECKING:
     from .flow import Flow
@@ -117,6 +117,7 @@ class Rewriting:
         self.loops = 0
         self.handlers = 0
         self.inner = 0
+        self.classes = 0
         self.leaves: set[str] = set()
         # Does it look at variables that it does not name?
         self.sees_all = False
@@ -252,8 +253,21 @@ class Rewriting:
             node.func, node.args = load("sorted" if found is dir else "dict"), [seen]
         return True
 
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        owner = self.flow.unit.owner
+        return self.flow.own_class(owner, node) if node.id == "__class__" and owner is not None else node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Private names in it are its own."""
+        self.classes += 1
+        self.visit_inner(node)
+        self.classes -= 1
+        return node
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
+        if self.classes:
+            return node
         owner = self.flow.unit.owner
         if owner is not None and node.attr.startswith("__") and not node.attr.endswith("__"):
             node.attr = f"_{owner.__name__.lstrip('_')}{node.attr}"
@@ -261,7 +275,7 @@ class Rewriting:
 
 
 _VISITS: dict[type[ast.AST], Callable[[Rewriting, Any], Any]] = {
-    ast.FunctionDef: Rewriting.visit_inner, ast.Lambda: Rewriting.visit_inner, ast.ClassDef: Rewriting.visit_inner, Leaving: Rewriting.visit_Leaving,
+    ast.FunctionDef: Rewriting.visit_inner, ast.Lambda: Rewriting.visit_inner, Leaving: Rewriting.visit_Leaving,
     **{getattr(ast, name[6:]): visit for name, visit in vars(Rewriting).items() if hasattr(ast, name[6:])},
 }  # fmt: skip
 
@@ -271,6 +285,9 @@ def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[str, list[i
     variables are cells: each with how far out its frame is."""
     rewriting = Rewriting(flow)
     written = [rewriting.visit(copied(each)) for each in body]
+    if any(map(has_await, written)):
+        left = next(each for each in walk(*written) if isinstance(each, ast.Await))
+        flow.refuse(left, "an await in this place", "await it before, into a variable")
     names = mentioned(written)
     if rewriting.sees_all:
         names |= {name for name in flow.routine.locals if not name.startswith("_lope_")}
