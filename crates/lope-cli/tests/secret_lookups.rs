@@ -59,12 +59,15 @@ fn a_command_ends_although_a_secret_is_looked_up() {
         writer = rustix::fs::open(&fifo, write, Mode::empty()).ok();
         writer.is_some()
     });
+    let listed = home.lope(&["runs", "list", "--json"]).done().json();
+    let run = listed[0]["run_id"].as_str().unwrap().to_owned();
+    let why = home.lope(&["runs", "why", &run]).done().out;
+    let told = "a is at work, or waits there for a slot, or its secret is looked up (stuck): ";
+    assert!(why.contains(told), "{why}");
     kill_process(Pid::from_child(&lope), Signal::TERM).unwrap();
     let ended = lope.wait().unwrap();
     assert!(ended.code().is_some(), "it ended by itself: {ended:?}");
     drop(writer);
-    let listed = home.lope(&["runs", "list", "--json"]).done().json();
-    let run = listed[0]["run_id"].as_str().unwrap().to_owned();
     std::fs::remove_file(&fifo).unwrap();
     std::fs::write(&fifo, "hush-hush-42\n").unwrap();
     let said = home.lope(&["run", "--resume", &run, "--json"]).done();

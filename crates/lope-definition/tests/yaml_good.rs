@@ -119,6 +119,9 @@ fn what_must_not_be_shown_is_named_by_paths() {
         names(&["input.card", "result", "pay.token", "each/send"])
     );
     assert_eq!(read_with("input"), names(&["input"]));
+    // The name of a step may have a dot.
+    let dotted = read("name: t\nredact: [pay.v2.token]\nsteps: { pay.v2: { run: [pay] } }\n");
+    assert_eq!(dotted.redact, names(&["pay.v2.token"]));
     // A workflow that hides something is another version than one that does not.
     let plain = read(&format!("name: t\n{body}"));
     assert_ne!(

@@ -145,7 +145,7 @@ impl Masks {
                         .map(|(key, value)| (key.as_str(), value.clone())),
                 )
             }
-            Value::Tag(tag) => Value::tag(&tag.name, self.hide_in(tag.value.clone())),
+            Value::Tag(tag) => Value::tag(&self.hide(&tag.name), self.hide_in(tag.value.clone())),
             other @ (Value::Null
             | Value::Bool(_)
             | Value::Int(_)
@@ -155,6 +155,9 @@ impl Masks {
     }
 
     pub fn hide_in_failure(&self, mut failure: Failure) -> Failure {
+        failure.kind = self.hide(&failure.kind).into();
+        let bases = failure.bases.iter();
+        failure.bases = bases.map(|base| self.hide(base).into()).collect();
         failure.message = self.hide(&failure.message);
         failure.traceback = failure.traceback.map(|trace| self.hide(&trace));
         failure.detail = self.hide_in(failure.detail);
@@ -353,6 +356,22 @@ mod tests {
             Value::bytes(b"\xff***\xff"),
         ]);
         assert_eq!(masks.hide_in(value), expected);
+    }
+
+    /// "wherever text leaves an attempt"
+    #[test]
+    fn a_failure_shows_a_secret_in_none_of_its_texts() {
+        let masks = masks("s3cr3t");
+        let failure = |word: &str| Failure {
+            bases: vec![format!("B_{word}").into(), "ValueError".into()],
+            traceback: Some(format!("at {word}")),
+            detail: Value::tag(
+                &format!("T_{word}"),
+                Value::map([(word, Value::from(word))]),
+            ),
+            ..Failure::new(&format!("E_{word}"), format!("bad {word}"))
+        };
+        assert_eq!(masks.hide_in_failure(failure("s3cr3t")), failure(MASK));
     }
 
     /// A number equal in value to a secret that is a number is masked, however it is written.

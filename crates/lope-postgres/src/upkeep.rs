@@ -17,8 +17,8 @@ use crate::options::DEFAULT_SCHEMA;
 use crate::schema;
 use crate::statement::{Params, Statement};
 
-/// Most findings of one kind that are told.
-const FINDINGS_MAX: i64 = 20;
+/// Most findings of one kind that are counted; not all of them are told one by one.
+const COUNTED_MAX: i64 = 100_000;
 
 const MARKER: &str = "select value from {schema}.table_rows where tbl = 0 and key = $1";
 
@@ -153,7 +153,7 @@ impl PostgresInner {
         let mut findings = self.check_schema().await?;
         let mut asked: Vec<(ReadStatement<'_>, Params<'_>)> = RULES
             .iter()
-            .map(|rule| -> (ReadStatement<'_>, Params<'_>) { (rule.ask(), vec![&FINDINGS_MAX]) })
+            .map(|rule| -> (ReadStatement<'_>, Params<'_>) { (rule.ask(), vec![&COUNTED_MAX]) })
             .collect();
         asked.push((
             ReadStatement::Once {
@@ -169,7 +169,8 @@ impl PostgresInner {
             answers => answers?,
         };
         for (rule, rows) in RULES.iter().zip(&answers) {
-            findings.extend(rows.iter().map(|row| rule.finding(row)));
+            let found = rows.iter().map(|row| rule.finding(row));
+            findings.extend(Finding::told(found.collect()));
         }
         findings.extend(answers.get(RULES.len()).and_then(|rows| check_marker(rows)));
         Ok(findings)
@@ -198,13 +199,14 @@ impl PostgresInner {
                 rows => answers.extend(rows?),
             }
         }
-        let most = FINDINGS_MAX as usize;
+        let most = COUNTED_MAX as usize;
         let unreadable = self.queued_on_damaged_pages(most).await?;
-        findings.extend(unreadable.into_iter().map(|(run, why)| Finding {
+        let unreadable = unreadable.into_iter().map(|(run, why)| Finding {
             rule: "runs",
             message: format!("run {run} is damaged: its record cannot be read: {why}"),
             hint: PAGES.to_owned(),
-        }));
+        });
+        findings.extend(Finding::told(unreadable.collect()));
         Ok(answers)
     }
 
@@ -217,11 +219,10 @@ impl PostgresInner {
             message,
             hint: hint.to_owned(),
         };
-        Ok(schema::differences(&golden, &found)
-            .into_iter()
-            .take(FINDINGS_MAX as usize)
-            .map(finding)
-            .collect())
+        let differences = schema::differences(&golden, &found);
+        Ok(Finding::told(
+            differences.into_iter().map(finding).collect(),
+        ))
     }
 }
 

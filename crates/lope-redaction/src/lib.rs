@@ -156,11 +156,11 @@ impl Redaction {
         self.masks.stream()
     }
 
-    /// Must the log of a step not be shown at all? What it will give is not known while it works,
-    /// and what it gives may be what it writes.
-    pub fn hides_log(&self, step: &str) -> bool {
+    /// Must the log of an execution not be shown at all? What its step will give is not known while
+    /// it works, and what it gives may be what it writes.
+    pub fn hides_log(&self, execution: &str) -> bool {
         let is_step =
-            |path: &RedactedPath| matches!(&path.of, RedactedOf::Step(of) if **of == *step);
+            |path: &RedactedPath| matches!(&path.of, RedactedOf::Step(of) if may_be(execution, of));
         self.is_blind || self.paths.iter().any(is_step)
     }
 
@@ -297,6 +297,25 @@ impl Redaction {
             ..failure
         }
     }
+}
+
+/// May an execution be one of this step? Between the names of the steps around it stand its input
+/// (`@2`), rounds (`3`), parts of a step (`:else`) and names of branches, which look like steps.
+fn may_be(execution: &str, step: &str) -> bool {
+    let is_name = |part: &&str| !part.starts_with(['@', ':']) && part.parse::<u64>().is_err();
+    let parts: Vec<&str> = execution.split('/').filter(is_name).collect();
+    let names: Vec<&str> = step.split('/').collect();
+    leads_to(&parts, &names)
+}
+
+/// Are the parts these names in order, with at most one branch between two of them?
+fn leads_to(parts: &[&str], names: &[&str]) -> bool {
+    let (Some((part, parts)), Some((name, names))) = (parts.split_first(), names.split_first())
+    else {
+        return parts.is_empty() && names.is_empty();
+    };
+    let has_branch = !names.is_empty() && parts.len() > 1;
+    part == name && (leads_to(parts, names) || has_branch && leads_to(&parts[1..], names))
 }
 
 /// Hides a field of an object, if both are there.
@@ -510,6 +529,50 @@ mod tests {
         let early = Value::list(vec![Value::str("a hush"), Value::Null]);
         assert_eq!(redaction.result_head(early.clone()), early);
         assert_eq!(redaction.result_head(Value::Null), Value::Null);
+    }
+
+    /// "The log of a step whose own output is redacted is not shown at all", wherever it is executed.
+    #[test]
+    fn the_log_of_a_redacted_step_is_hidden_by_the_path_of_its_execution() {
+        let hides = |path: &str, execution: &str| {
+            let redaction = Redaction {
+                paths: [RedactedPath::parse(path).unwrap()].into(),
+                masks: Masks::default(),
+                is_blind: false,
+            };
+            redaction.hides_log(execution)
+        };
+        for (path, execution) in [
+            ("pay.token", "pay"),
+            ("pay", "pay"),
+            ("pay.token", "@2/pay"),
+            ("schl\u{fc}ssel.token", "schl\u{fc}ssel"),
+            ("each/pay.token", "each/3/pay"),
+            ("each/pay.token", "@12/each/3/pay"),
+            ("check/pay.token", "check/:else/pay"),
+            ("try/pay.token", "try/:catch0/pay"),
+            ("try/pay.token", "try/:finally/pay"),
+            ("both/pay.token", "both/left/pay"),
+            ("both/each/pay", "both/left/each/7/pay"),
+            ("a/b/c", "a/b/b/x/c"),
+        ] {
+            assert!(hides(path, execution), "{path} {execution}");
+        }
+        for (path, execution) in [
+            ("pay.token", "payed"),
+            ("pay.token", "each/pay"),
+            ("pay.token", "pay/each"),
+            ("each/pay.token", "each"),
+            ("each/pay.token", "pay"),
+            ("each/pay.token", "each/3/tell"),
+            ("each/pay.token", "each/a/b/pay"),
+            ("input.pay", "pay"),
+            ("result.pay", "pay"),
+        ] {
+            assert!(!hides(path, execution), "{path} {execution}");
+        }
+        let blind = Redaction::blind([RedactedPath::parse("input").unwrap()].into());
+        assert!(blind.hides_log("anything"));
     }
 
     #[test]

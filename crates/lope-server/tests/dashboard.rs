@@ -332,6 +332,36 @@ async fn an_open_run_is_fed_from_its_page_and_a_time_in_a_sentence_is_one() {
     ground.close().await;
 }
 
+/// A run whose first stop is a wait says what it waits for, and all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_sentence_is_the_most_telling_reason_and_the_others_are_there() {
+    let ground = Ground::open().await;
+    let yaml = "name: ask\nsteps: { prep: { let: 1 }, approval: { wait: approved, timeout: 2d, needs: [prep] }, other: { wait: stay, needs: [prep] } }\n";
+    ground.deploy(yaml).await;
+    let run = ground.start("ask", json!(1)).await;
+    ground.until(&run, "waiting").await;
+    let shown = page(&ground, &format!("/runs/{run}")).await;
+    assert!(!shown.contains("may not begin"), "{shown}");
+    let why = shown.split("data-part=\"why\"").nth(1).unwrap();
+    let (sentence, rest) = why.split_once("</p>").unwrap();
+    let said = "Step approval waits for the signal 'approved' since ";
+    assert!(
+        sentence.contains(said) && sentence.contains(", at most until "),
+        "{sentence}"
+    );
+    let (others, _) = rest.split_once("</details>").unwrap();
+    let list = "</summary><ul><li>Step other waits for the signal 'stay' since ";
+    assert!(
+        others.starts_with("<details><summary>and ") && others.contains(list),
+        "{others}"
+    );
+    let reasons = ground.get(&format!("/api/runs/{run}/why")).await.json();
+    let words = reasons["reasons"].as_array().unwrap().iter();
+    let words: Vec<_> = words.map(|reason| reason["why"].clone()).collect();
+    assert_eq!(words[..2], ["signal", "signal"]);
+    ground.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_of_an_attempt_under_way_is_followed() {
     let ground = Ground::open().await;

@@ -55,15 +55,17 @@ async fn the_dashboard_for_grafana_names_what_is_measured_and_all_of_it() {
     ground
         .deploy("name: one\nsteps: { a: { run: [echo, hi] } }\n")
         .await;
-    let run = ground.start("one", json!(null)).await;
-    ground.ended(&run).await;
+    for _ in 0..3 {
+        let run = ground.start("one", json!(null)).await;
+        ground.ended(&run).await;
+    }
     let dashboard: Json = serde_json::from_str(DASHBOARD).unwrap();
     let served = counted(&ground, &named(&dashboard)).await;
     assert!(served.ends_with("# EOF\n"), "{served}");
     assert_eq!(served.matches("# EOF").count(), 1);
     assert_eq!(named(&dashboard), families(&served));
     for part in [
-        "lope_runs{status=\"completed\"} 1\n",
+        "lope_runs{status=\"completed\"} 3\n",
         "lope_runners 1\n",
         "lope_store_up 1\n",
         "lope_mailbox_messages{table=\"dead_letters\"} 0\n",
@@ -71,5 +73,13 @@ async fn the_dashboard_for_grafana_names_what_is_measured_and_all_of_it() {
     ] {
         assert!(served.contains(part), "no {part} in {served}");
     }
+    // Each of them was taken up once, however often it was claimed.
+    let started = served.lines().find_map(|line| {
+        let (_, count) = line
+            .strip_prefix("lope_workflows_started_total{")?
+            .split_once("} ")?;
+        Some(count.to_owned())
+    });
+    assert_eq!(started.as_deref(), Some("3"), "{served}");
     ground.close().await;
 }

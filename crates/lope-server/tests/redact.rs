@@ -240,3 +240,96 @@ async fn what_is_hidden_in_a_list_stays_with_its_owner() {
     assert_eq!(found.json()["runs"], json!([]));
     ground.close().await;
 }
+
+/// Steps whose names say less than they seem to as names of files.
+fn odd_names(long: &str) -> String {
+    let gives = |word: &str| {
+        format!(
+            "run: \"echo plain words of {word} >&2; printf '{{\\\"token\\\": \\\"tok-1234567\\\"}}'\""
+        )
+    };
+    let says = |word: &str| format!("run: \"echo shown words of {word} >&2\"");
+    format!(
+        "name: odd\nredact: [schlüssel.token, {long}.token, pay.v2.token, check/inner.token]\nsteps:\n  \
+         schlüssel: {{ {} }}\n  {long}: {{ {} }}\n  pay.v2: {{ {} }}\n  \
+         check:\n    if: \"${{{{ 1 > 2 }}}}\"\n    steps: {{ inner: {{ let: {{ token: 1 }} }} }}\n    else: {{ inner: {{ {} }} }}\n  \
+         schritt_ä: {{ {} }}\n  schritt_ö: {{ {} }}\n  \
+         kaputt_ü:\n    run: \"echo broken words >&2; exit 3\"\n    \
+         needs: [schlüssel, {long}, pay.v2, check, schritt_ä, schritt_ö]\n",
+        gives("one"),
+        gives("two"),
+        gives("three"),
+        gives("four"),
+        says("a"),
+        says("o"),
+    )
+}
+
+/// "The log of a step whose own output is redacted is not shown at all", whatever its name; and each
+/// log is that of its own step, found by its own path.
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_of_steps_with_odd_names_are_hidden_and_found_like_all_others() {
+    let ground = Ground::open().await;
+    let long = format!("long_{}", "z".repeat(160));
+    ground.deploy(&odd_names(&long)).await;
+    let run = ground.start("odd", json!({})).await;
+    assert_eq!(ground.ended(&run).await["status"], "failed");
+    let all = ground.get(&format!("/api/runs/{run}/logs")).await.json();
+    let all = all["logs"].as_array().unwrap().iter();
+    let mut told: Vec<(&str, bool)> = Vec::new();
+    for log in all.clone() {
+        let text = log["text"].as_str().unwrap();
+        told.push((
+            log["execution"].as_str().unwrap(),
+            text.contains("not shown"),
+        ));
+    }
+    told.sort_unstable();
+    let mut wanted = vec![
+        ("check/:else/inner", true),
+        ("kaputt_ü", false),
+        (&*long, true),
+        ("pay.v2", true),
+        ("schlüssel", true),
+        ("schritt_ä", false),
+        ("schritt_ö", false),
+    ];
+    wanted.sort_unstable();
+    assert_eq!(told, wanted);
+    let mut places = [
+        "/api/runs/{}/logs",
+        "/api/runs/{}/logs/text",
+        "/runs/{}/logs",
+    ]
+    .map(|place| place.replace("{}", &run))
+    .to_vec();
+    for (execution, is_hidden) in &wanted {
+        let named: String = form_urlencoded::byte_serialize(execution.as_bytes()).collect();
+        let path = format!("/api/runs/{run}/logs?execution={named}");
+        let found = ground.get(&path).await.json();
+        let found = found["logs"].as_array().unwrap();
+        assert_eq!(found.len(), 1, "{execution}");
+        assert_eq!(found[0]["execution"], *execution);
+        let text = found[0]["text"].as_str().unwrap();
+        let lines = text.matches("words").count();
+        assert_eq!(lines, usize::from(!is_hidden), "{execution}: {text}");
+        for place in ["logs/text", "logs/events"] {
+            let path = format!("/api/runs/{run}/{place}?execution={named}&attempt=1");
+            let text = ground.get(&path).await.text();
+            assert_eq!(text.contains("words"), !is_hidden, "{path}: {text}");
+            places.push(path);
+        }
+        places.push(format!("/runs/{run}/steps?execution={named}"));
+    }
+    for place in places {
+        let text = ground.get(&place).await.text();
+        assert!(!text.contains("plain words"), "{place}: {text}");
+    }
+    let page = ground.get(&format!("/runs/{run}")).await.text();
+    let beside = "Last lines of its log";
+    assert!(
+        page.contains(beside) && page.contains("broken words"),
+        "{page}"
+    );
+    ground.close().await;
+}

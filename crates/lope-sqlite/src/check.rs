@@ -16,9 +16,6 @@ use crate::migrate;
 use crate::query;
 use crate::tx::Tx;
 
-/// So many examples of one broken rule are shown.
-const EXAMPLES: i64 = 20;
-
 const RESTORE: &str = "restore a backup (`lope store backup` makes them)";
 const TAKEN_OVER: &str =
     "start a runner: it takes over what nobody owns; if it stays, report a bug";
@@ -236,11 +233,8 @@ fn on_damaged_pages(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
                 hint: REMOVE.to_owned(),
             });
         }
-        if findings.len() >= EXAMPLES as usize {
-            break;
-        }
     }
-    Ok(findings)
+    Ok(Finding::told(findings))
 }
 
 /// A damaged file may break any query, so it is looked at first and alone.
@@ -250,7 +244,7 @@ fn file(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
     )?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     let mut findings = Vec::new();
-    for message in rows.take(EXAMPLES as usize) {
+    for message in rows.take(Finding::TOLD_MAX) {
         let (message, is_readable) = match message {
             Ok(message) => (message, true),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
@@ -304,18 +298,22 @@ fn marker(tx: &Tx<'_>) -> Worked<Option<Finding>> {
 }
 
 fn broken(tx: &Tx<'_>, rule: &IntegrityRule) -> Worked<Vec<Finding>> {
-    let mut statement = tx
-        .db
-        .prepare(&format!("SELECT * FROM ({}) LIMIT {EXAMPLES}", rule.broken))?;
+    let mut statement = tx.db.prepare(rule.broken)?;
     let mut rows = statement.query([])?;
     let mut findings = Vec::new();
+    let mut more = 0;
     while let Some(row) = rows.next()? {
+        if findings.len() == Finding::TOLD_MAX {
+            more += 1;
+            continue;
+        }
         findings.push(Finding {
             rule: rule.name,
             message: with_dashes(&columns::text_lossy(row, 0)?),
             hint: rule.hint.to_owned(),
         });
     }
+    findings.extend(Finding::more(rule.name, more));
     Ok(findings)
 }
 
@@ -336,11 +334,7 @@ fn unreadable(tx: &Tx<'_>, found: &[Finding]) -> Worked<Vec<Finding>> {
         },
         hint: REMOVE.to_owned(),
     };
-    Ok(runs
-        .into_iter()
-        .take(EXAMPLES as usize)
-        .map(finding)
-        .collect())
+    Ok(Finding::told(runs.into_iter().map(finding).collect()))
 }
 
 /// Workflows under a name that is not UTF-8. Runs find them by their version.
@@ -360,8 +354,7 @@ fn unnamed(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
             hint: "deploy the workflow again: `lope workflows deploy FILE`".to_owned(),
         });
     }
-    findings.truncate(EXAMPLES as usize);
-    Ok(findings)
+    Ok(Finding::told(findings))
 }
 
 /// Ids as they are written everywhere else: SQL knows them as bytes.

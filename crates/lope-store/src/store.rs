@@ -42,6 +42,31 @@ pub struct Finding {
     pub hint: String,
 }
 
+impl Finding {
+    /// Most findings of one rule that are told one by one.
+    pub const TOLD_MAX: usize = 100;
+
+    /// What is told of those of one rule: the first of them, and how many more there are.
+    #[must_use]
+    pub fn told(mut found: Vec<Self>) -> Vec<Self> {
+        let more = found.len().saturating_sub(Self::TOLD_MAX);
+        found.truncate(Self::TOLD_MAX);
+        let rest = found.last().and_then(|last| Self::more(last.rule, more));
+        found.extend(rest);
+        found
+    }
+
+    /// How many more there are of a rule than are told, if there are.
+    pub fn more(rule: &'static str, count: usize) -> Option<Self> {
+        (count > 0).then(|| Self {
+            rule,
+            message: format!("and {count} more"),
+            hint: "see to those that are named and check again: the next ones are named then"
+                .to_owned(),
+        })
+    }
+}
+
 /// From which schema version to which a store was brought; 0: there was none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Migrated {

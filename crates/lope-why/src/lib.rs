@@ -6,7 +6,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lope_flow::law::Reason;
+use lope_flow::law::{Dispatch, Reason};
 use lope_limits::{BlockingLimit, Holder, LimitKey};
 use lope_model::{Failure, QueueName, Realm, RunId, RunnerId, Timestamp, failure};
 use lope_store::runs::{FinalStatus, RunRecord, RunStatus, RunnerRecord, STOPPED};
@@ -21,6 +21,17 @@ pub fn is_set_aside(parked: &str) -> bool {
     parked != PARKED_PAUSED && parked != STOPPED
 }
 
+/// Names of secrets by the execution that needs them.
+pub type NeededSecrets = BTreeMap<Arc<str>, Arc<[Arc<str>]>>;
+
+/// The secrets that are looked up before these attempts begin.
+pub fn needed_secrets(asked: &[Dispatch]) -> NeededSecrets {
+    let secret = asked.iter().filter(|it| !it.handling.secrets.is_empty());
+    secret
+        .map(|it| (Arc::clone(&it.execution), Arc::clone(&it.handling.secrets)))
+        .collect()
+}
+
 /// What is known of a run at a moment.
 #[derive(Clone, Debug)]
 pub struct Sight<'a> {
@@ -31,6 +42,8 @@ pub struct Sight<'a> {
     pub since: &'a BTreeMap<Arc<str>, Timestamp>,
     /// Limits of all runners that stand in the way of executions.
     pub limits: &'a BTreeMap<Arc<str>, BlockingLimit>,
+    /// The secrets that executions need.
+    pub secrets: &'a NeededSecrets,
     /// The registry.
     pub runners: &'a [RunnerRecord],
     /// Runs of the run's queue that have an owner.
@@ -122,6 +135,8 @@ pub enum Why {
         attempt: u32,
         action: Arc<str>,
         since: Option<Timestamp>,
+        /// What must be looked up before it begins.
+        secrets: Arc<[Arc<str>]>,
     },
     /// It was in flight when its runner stopped.
     Interrupted {
@@ -241,8 +256,9 @@ fn not_taken(sight: &Sight<'_>, live: usize) -> Option<Why> {
     // Mail that a run has not seen makes it due; mail that it has no room for does not.
     let due = record.due.filter(|due| *due < Timestamp::NEVER)?;
     if due > sight.now {
-        let fresh = record.head <= 1;
-        return fresh.then_some(Why::NotDue { until: due });
+        // One that has begun sleeps or waits until then, as its state says.
+        let is_fresh = record.started_at.is_none();
+        return is_fresh.then_some(Why::NotDue { until: due });
     }
     if live == 0 {
         return Some(Why::NoRunner { since: Some(due) });
@@ -420,6 +436,7 @@ fn in_flight(
     if owned {
         return Some(Why::Working {
             since: sight.since.get(&execution).copied(),
+            secrets: sight.secrets.get(&execution).cloned().unwrap_or_default(),
             execution,
             attempt,
             action,

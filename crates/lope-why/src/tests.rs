@@ -69,6 +69,7 @@ fn explain(
     let since = BTreeMap::from([(Arc::from("a"), Timestamp::from_millis(400_000))]);
     why(&Sight {
         limits: &BTreeMap::new(),
+        secrets: &NeededSecrets::new(),
         record,
         reasons,
         since: &since,
@@ -107,6 +108,7 @@ fn what_the_store_says_decides_before_what_the_state_says() {
         due: Some(Timestamp::from_millis(900_000)),
         head: 1,
         epoch: Epoch(0),
+        started_at: None,
         ..record()
     };
     let later = RunRecord {
@@ -160,6 +162,34 @@ fn what_the_store_says_decides_before_what_the_state_says() {
             expected,
             "{record:?}"
         );
+    }
+}
+
+/// Everything up to its first wait may stand in its first row: when it is due again is when that is
+/// over, and not when it may begin.
+#[test]
+fn a_run_that_has_begun_may_begin_no_more() {
+    let until = Timestamp::from_millis(2_000_000);
+    let waiting = RunRecord {
+        due: Some(until),
+        head: 1,
+        ..record()
+    };
+    let signal = Reason::Signal {
+        execution: "a".into(),
+        signal: "approved".into(),
+        until: Some(until),
+    };
+    let sleeping = Reason::Sleeping {
+        execution: "a".into(),
+        until,
+    };
+    for (reason, word) in [(signal, "signal"), (sleeping, "sleeping")] {
+        let reasons = [reason];
+        let up = explain(&waiting, &reasons, &[runner(7, true)], 0);
+        assert_eq!(words(&up), [word]);
+        let down = explain(&waiting, &reasons, &[], 0);
+        assert_eq!(words(&down), [word, "no_runner"]);
     }
 }
 
@@ -451,6 +481,7 @@ fn who_holds_a_key_is_told_by_name() {
         reasons: &[in_flight()],
         since: &BTreeMap::new(),
         limits: &limits,
+        secrets: &NeededSecrets::new(),
         runners: &[runner(1, true), runner(2, true)],
         at_work: 0,
         stopped_writer: None,
@@ -469,4 +500,33 @@ fn who_holds_a_key_is_told_by_name() {
         "{message}"
     );
     assert_eq!(held.hint(run), Some(format!("lope runs why {run}")));
+}
+
+#[test]
+fn a_step_whose_secrets_may_be_looked_up_says_so() {
+    let said = |names: &[&str]| {
+        let names: Arc<[Arc<str>]> = names.iter().map(|name| Arc::from(*name)).collect();
+        let secrets = NeededSecrets::from([(Arc::from("a"), names)]);
+        let found = why(&Sight {
+            record: &owned(7),
+            reasons: &[in_flight()],
+            since: &BTreeMap::new(),
+            limits: &BTreeMap::new(),
+            secrets: &secrets,
+            runners: &[runner(7, true)],
+            at_work: 0,
+            stopped_writer: None,
+            waiting_mail: 0,
+            now: NOW,
+        });
+        found[0].message(NOW)
+    };
+    for (names, expected) in [
+        (&[][..], ""),
+        (&["tok"], ", or its secret is looked up (tok)"),
+        (&["key", "tok"], ", or its secrets are looked up (key, tok)"),
+    ] {
+        let whole = format!("a is at work, or waits there for a slot{expected}: 'send', attempt 2");
+        assert_eq!(said(names), whole);
+    }
 }

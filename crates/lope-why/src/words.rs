@@ -1,5 +1,7 @@
 //! Why a run is not moving, in words for people.
 
+use std::sync::Arc;
+
 use lope_limits::Holder;
 use lope_model::{Failure, QueueName, Realm, RunId, Span, Timestamp};
 use lope_store::runs::FinalStatus;
@@ -93,10 +95,12 @@ impl Why {
                 attempt,
                 action,
                 since: begun,
+                secrets,
             } => {
+                let begun = since_and_ago(*begun, now);
+                let looked_up = looked_up(secrets);
                 format!(
-                    "{execution} is at work, or waits there for a slot: '{action}', attempt {attempt}{}",
-                    since_and_ago(*begun, now)
+                    "{execution} is at work, or waits there for a slot{looked_up}: '{action}', attempt {attempt}{begun}"
                 )
             }
             Self::Interrupted { execution, attempt } => {
@@ -293,6 +297,15 @@ impl Untaken {
                 )
             }
         }
+    }
+}
+
+/// That a step's secrets may be what it waits for.
+fn looked_up(secrets: &[Arc<str>]) -> String {
+    match secrets {
+        [] => String::new(),
+        [one] => format!(", or its secret is looked up ({one})"),
+        all => format!(", or its secrets are looked up ({})", all.join(", ")),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
+use lope_model::masks::Masks;
 use lope_model::{Epoch, Failure, RunId, Value, value};
 
 /// How long a test waits before it gives up on an answer.
@@ -64,6 +65,21 @@ impl<E: Executor> Bench<E> {
         self.executor
             .start(task, Done::new(token.clone(), outcomes));
         token
+    }
+
+    /// The same with a secret in the arguments.
+    pub(crate) fn run_masked(
+        &self,
+        action: &str,
+        arguments: &str,
+        secret: &str,
+    ) -> Result<Value, Failure> {
+        let task = task(action, arguments, ("a/0/b", 1));
+        let outcomes: Arc<dyn OutcomeSink> = self.sink.clone();
+        let done = Done::new(task.token.clone(), outcomes);
+        let masks = Masks::of([Arc::from(secret)]);
+        self.executor.start(task, done.masking(masks));
+        self.outcome()
     }
 
     /// The same for an attempt of an execution.

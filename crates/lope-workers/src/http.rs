@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
 use lope_model::masks::Masks;
 use lope_model::{Failure, Map, Value, failure, limit, value};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Response};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, RequestBuilder, Response};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -112,11 +112,31 @@ async fn request(client: &Client, task: &Task, masks: &Masks) -> Result<Value, F
         .as_map()
         .ok_or_else(|| bad("the arguments of a request must be a map"))?;
     let text = |key| map.get(key).and_then(Value::as_str);
-    let method = text("method").unwrap_or("GET").to_ascii_uppercase();
-    let method = Method::from_bytes(method.as_bytes())
-        .map_err(|_| bad(&format!("'{method}' is not a method")))?;
     let url = text("url").ok_or_else(|| bad("a request needs a 'url'"))?;
     let address = ShownAddress::of(url, masks);
+    let request = built(client, task, map)?;
+    let request = request
+        .build()
+        .map_err(|error| unanswered(error, &address))?;
+    let made = made_of_secrets(&request, text("method"), masks);
+    let response = client.execute(request).await;
+    let result = match response {
+        Ok(response) => answer(response, map.get("accept"), &address).await,
+        Err(error) => Err(unanswered(error, &address)),
+    };
+    if made.is_empty() {
+        return result;
+    }
+    result
+        .map(|value| made.hide_in(value))
+        .map_err(|failure| made.hide_in_failure(failure))
+}
+
+fn built(client: &Client, task: &Task, map: &Map) -> Result<RequestBuilder, Failure> {
+    let text = |key| map.get(key).and_then(Value::as_str);
+    let written = text("method").unwrap_or("GET");
+    let method = Method::from_bytes(written.to_ascii_uppercase().as_bytes())
+        .map_err(|_| bad(&format!("'{written}' is not a method")))?;
     let mut headers = headers(map)?;
     if let Some(key) = &task.idempotency_key {
         headers
@@ -128,16 +148,28 @@ async fn request(client: &Client, task: &Task, masks: &Masks) -> Result<Value, F
             .entry("traceparent")
             .or_insert(header_value("traceparent", trace)?);
     }
-    let mut request = client.request(method, url);
+    let mut request = client.request(method, text("url").unwrap_or_default());
     if let Some(body) = map.get("body").filter(|body| !body.is_null()) {
         request = request.body(body_bytes(body, &mut headers));
     }
-    let response = request
-        .headers(headers)
-        .send()
-        .await
-        .map_err(|error| unanswered(error, &address))?;
-    answer(response, map.get("accept"), &address).await
+    Ok(request.headers(headers))
+}
+
+/// What a request makes of secrets, and a server may repeat: the credentials of an address as a
+/// header, a method in capitals.
+fn made_of_secrets(request: &Request, method: Option<&str>, masks: &Masks) -> Masks {
+    if masks.is_empty() {
+        return Masks::default();
+    }
+    // One that the workflow wrote itself is not marked so.
+    let header = request.headers().get(AUTHORIZATION);
+    let header = header.filter(|header| header.is_sensitive());
+    let basic = header.and_then(|header| header.to_str().ok()?.strip_prefix("Basic "));
+    // With its padding and without.
+    let basic = basic.map(|basic| [basic, basic.trim_end_matches('=')]);
+    let has_secret = |method: &&str| masks.hide(method) != **method;
+    let capitals = method.filter(has_secret).map(|_| request.method().as_str());
+    Masks::of(basic.into_iter().flatten().chain(capitals).map(Arc::from))
 }
 
 fn headers(map: &Map) -> Result<HeaderMap, Failure> {

@@ -1,9 +1,9 @@
 //! Logs: one file per run, execution and attempt, a line at a time, with its time and its stream.
 //!
-//! `LOGS/RUN/EXECUTION.ATTEMPT.log`, where the characters of the execution that file names dislike
-//! are written as `+`. Files are private to the user.
+//! `LOGS/RUN/EXECUTION.ATTEMPT.log`, named as in `name`. Files are private to the user.
 
 mod bound;
+mod name;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -184,7 +184,7 @@ impl Logs {
                 .metadata()?
                 .created()
                 .or_else(|_| entry.metadata()?.modified())?;
-            if let Some(log) = parse_name(&entry.path()) {
+            if let Some(log) = name::read(&entry.path()) {
                 entries.push((made, log));
             }
         }
@@ -199,11 +199,17 @@ impl Logs {
             .recursive(true)
             .mode(0o700)
             .create(self.folder.join(token.run.to_string()))?;
-        OpenOptions::new()
+        let mut file = OpenOptions::new()
             .create(true)
             .append(true)
             .mode(0o600)
-            .open(self.folder.join(log_name(token)))
+            .open(self.folder.join(log_name(token)))?;
+        if let Some(title) = name::title(&token.execution)
+            && file.metadata()?.len() == 0
+        {
+            file.write_all(title.as_bytes())?;
+        }
+        Ok(file)
     }
 }
 
@@ -294,43 +300,8 @@ impl Drop for Log {
 }
 
 fn log_name(token: &Token) -> String {
-    format!(
-        "{}/{}.{}.log",
-        token.run,
-        file_name(&token.execution),
-        token.attempt
-    )
-}
-
-/// An execution's path as a file name: other characters than letters, digits, `-`, `_` become `+`,
-/// a long one is cut and made unique by its digest.
-fn file_name(execution: &str) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
-            c
-        } else {
-            '+'
-        }
-    };
-    let name: String = execution.chars().map(plain).collect();
-    if name.len() <= 150 {
-        return name;
-    }
-    format!(
-        "{}+{:016x}",
-        &name[..120],
-        lope_model::Digest::of(execution.as_bytes()).short()
-    )
-}
-
-fn parse_name(path: &std::path::Path) -> Option<LogEntry> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".log")?;
-    let (execution, attempt) = stem.rsplit_once('.')?;
-    Some(LogEntry {
-        execution: execution.replace('+', "/"),
-        attempt: attempt.parse().ok()?,
-        path: path.to_owned(),
-    })
+    let file = name::of(&token.execution, token.attempt);
+    format!("{}/{file}", token.run)
 }
 
 #[cfg(test)]
@@ -384,6 +355,42 @@ mod tests {
             ["ab", "cd", "gh", ""]
         );
         assert_eq!(logged(secret, &["ab\n", "cd\n"]), ["ab", "cd"]);
+    }
+
+    /// Each is found by its own path, with what it wrote itself and nothing else.
+    #[test]
+    fn logs_of_two_executions_are_never_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = Logs::at(folder.path().to_owned());
+        let long = |end: &str| format!("{}/{end}", "z".repeat(200));
+        let executions = ["schritt_\u{e4}".to_owned(), "schritt_\u{f6}".to_owned()];
+        let executions = executions.into_iter().chain([long("a"), long("b")]);
+        let executions: Vec<String> = executions.collect();
+        for execution in &executions {
+            let token = Token {
+                execution: Arc::from(&**execution),
+                ..token()
+            };
+            // An attempt that is begun again goes on with its log.
+            for text in ["first", "second"] {
+                let text = format!("{text} of {execution}");
+                let mut log = logs.begin(&token);
+                log.line(Timestamp::from_millis(0), Stream::Out, &text);
+            }
+        }
+        let entries = logs.of_run(token().run).unwrap();
+        assert_eq!(entries.len(), executions.len());
+        for execution in &executions {
+            let of_it = |entry: &&LogEntry| entry.execution == *execution;
+            let entry = entries.iter().find(of_it).unwrap();
+            let read = fs::read_to_string(&entry.path).unwrap();
+            let said = read.lines().filter_map(|line| line.split_once(" out "));
+            let said: Vec<&str> = said.map(|(_, text)| text).collect();
+            let wanted = ["first", "second"].map(|text| format!("{text} of {execution}"));
+            assert_eq!(said, wanted);
+            let titles = read.lines().count() - said.len();
+            assert_eq!(titles, usize::from(execution.len() > 150), "{read}");
+        }
     }
 
     /// "log files are bounded each"

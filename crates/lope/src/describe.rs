@@ -107,9 +107,11 @@ pub fn execution(run: RunId, execution: &Execution) -> Value {
     value
 }
 
-/// The step of an execution's path as the workflow has it: without the numbers of rounds and cases.
+/// The step of an execution's path as the workflow has it: without the numbers of inputs, rounds and
+/// cases.
 pub fn step_of(path: &str) -> String {
-    let names = path.split('/').filter(|part| part.parse::<u64>().is_err());
+    let is_name = |part: &&str| !part.starts_with('@') && part.parse::<u64>().is_err();
+    let names = path.split('/').filter(is_name);
     names.collect::<Vec<_>>().join("/")
 }
 

@@ -145,20 +145,14 @@ pub fn opened(url: &str, error: Option<&StoreError>) -> HealthCheck {
 /// Is what the store holds sound?
 pub fn integrity(findings: &[Finding]) -> Vec<HealthCheck> {
     if findings.is_empty() {
-        return vec![HealthCheck::ok(
-            "sound",
-            "schema, journal, leases and mail agree",
-        )];
+        let message = "schema, journal, leases and mail agree";
+        return vec![HealthCheck::ok("sound", message)];
     }
-    let told = findings.iter().take(TOLD);
-    told.map(|it| {
-        HealthCheck::fail(
-            "sound",
-            format!("{}: {}", it.rule, it.message),
-            it.hint.clone(),
-        )
-    })
-    .collect()
+    let told = findings.iter().take(TOLD).map(|it| {
+        let message = format!("{}: {}", it.rule, it.message);
+        HealthCheck::fail("sound", message, it.hint.clone())
+    });
+    told.collect()
 }
 
 /// Is there room where the store is?
@@ -239,10 +233,8 @@ pub fn runners(runners: &[RunnerRecord], queues: &[QueueCount]) -> Vec<HealthChe
         } else {
             format!("{} runs", gone.owns)
         };
-        let message = format!(
-            "runner {} on {} is gone and has {runs}",
-            gone.runner, gone.host
-        );
+        let RunnerRecord { runner, host, .. } = gone;
+        let message = format!("runner {runner} on {host} is gone and has {runs}");
         verdicts.push(HealthCheck::warn(
             "runners",
             message,
@@ -252,28 +244,26 @@ pub fn runners(runners: &[RunnerRecord], queues: &[QueueCount]) -> Vec<HealthChe
     verdicts
 }
 
-/// Runs that wait for a person. `paused` are all runs that are paused or parked.
-pub fn stuck(paused: &[RunRecord]) -> Vec<HealthCheck> {
+/// Runs that wait for a person. `paused` are those that are paused, `damaged` is how many were set
+/// aside besides.
+pub fn stuck(paused: &[RunRecord], damaged: u64) -> Vec<HealthCheck> {
     let aside = |record: &&RunRecord| record.parked.as_deref().is_some_and(is_set_aside);
     let stuck: Vec<&RunRecord> = paused.iter().filter(aside).collect();
-    if stuck.is_empty() {
-        return vec![HealthCheck::ok(
-            "stuck",
-            format!("no run was set aside; {} paused", paused.len()),
-        )];
+    if stuck.is_empty() && damaged == 0 {
+        let message = format!("no run was set aside; {} paused", paused.len());
+        return vec![HealthCheck::ok("stuck", message)];
     }
     let told = stuck.iter().take(TOLD).map(|record| {
         let reason = record.parked.as_deref().unwrap_or_default();
-        HealthCheck::warn(
-            "stuck",
-            format!(
-                "run {} of '{}' was set aside: {reason}",
-                record.run, record.workflow
-            ),
-            format!("lope runs why {}", record.run),
-        )
+        let RunRecord { run, workflow, .. } = record;
+        let message = format!("run {run} of '{workflow}' was set aside: {reason}");
+        HealthCheck::warn("stuck", message, format!("lope runs why {run}"))
     });
-    told.collect()
+    let damaged = (damaged > 0).then(|| {
+        let message = format!("damaged runs that were set aside: {damaged}");
+        HealthCheck::warn("stuck", message, "lope store check names them")
+    });
+    told.chain(damaged).collect()
 }
 
 /// Is there a Python that workers could run on? `found` is what `--version` said.

@@ -104,12 +104,14 @@ impl WorkflowReader<'_> {
             Vec::new()
         };
         for (text, at) in std::mem::take(&mut self.redacted) {
+            let readings = RedactedPath::readings(&text, &steps);
+            let is_known = readings.iter().any(|path| path.is_known(&steps));
             match RedactedPath::parse(&text) {
                 Err(message) => self.refuse(at, message),
                 Ok(RedactedPath {
                     of: RedactedOf::Step(step),
                     ..
-                }) if !steps.is_empty() && !steps.iter().any(|known| **known == *step) => {
+                }) if !steps.is_empty() && !is_known => {
                     let known = steps.iter().map(String::as_str).chain(["input", "result"]);
                     let problem = Problem::new(at, "", format!("there is no step '{step}'"));
                     self.problems.push(problem.did_you_mean(&step, known));

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use lope::Redaction;
 use lope::workers::LogEntry;
-use lope::{Redaction, describe};
 use lope_model::masks::MaskedStream;
 use tokio::sync::mpsc;
 
@@ -78,8 +78,7 @@ fn tell(
     if !put(name.into_bytes()) {
         return false;
     }
-    let step = describe::step_of(&entry.execution);
-    if let Some(redaction) = redaction.filter(|it| it.hides_log(&step)) {
+    if let Some(redaction) = redaction.filter(|it| it.hides_log(&entry.execution)) {
         return put(format!("{}\n", redaction.left_out()).into_bytes());
     }
     match File::open(&entry.path) {

@@ -219,7 +219,7 @@ pub(crate) fn shown_tail(
 
 /// A piece of an execution's log, as it may be shown.
 pub(crate) fn hidden(execution: &str, text: &str, redaction: &Redaction) -> String {
-    if redaction.hides_log(&describe::step_of(execution)) {
+    if redaction.hides_log(execution) {
         return format!("{}\n", redaction.left_out());
     }
     redaction.text(text)

@@ -54,11 +54,10 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let past = past.map(|(row, history)| PastRun::of(&now, row, history, redaction.as_ref()));
     let record = past.as_ref().map_or(&now, |past| &past.record);
     let mut value = described(record, &plan);
-    let sentence = match &past {
-        Some(past) => past.tell(&mut value),
+    let told = match &past {
+        Some(past) => vec![past.tell(&mut value)],
         None => sentence(&context, record, history, &value).await?,
     };
-    let sentence = shown(sentence, redaction.as_ref());
     let input = context.client.input(record).await?;
     let input = input.map(|input| match &redaction {
         Some(redaction) => redaction.input(&input),
@@ -82,7 +81,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (page.head())
         @if past.is_none() { (run_actions::bar(&page, known(&page, &plan, input.as_ref()).await?)) }
         (note(&context, &call))
-        div data-part="why" { p.sentence { (with_times(&sentence)) } (failure(&page, history, &value, redaction.as_ref())) }
+        div data-part="why" { (why(&told, redaction.as_ref())) (failure(&page, history, &value, redaction.as_ref())) }
         (page.tabs(""))
         @if let Some(past) = &past { (past.banner(&page)) }
         (cut_off(&page, recent.as_ref().map(|recent| recent.from)))
@@ -102,10 +101,18 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     Ok(page.reply(&body))
 }
 
-fn shown(text: String, redaction: Option<&Redaction>) -> String {
-    match redaction {
-        Some(redaction) => redaction.words(&text),
-        None => text,
+/// A sentence, and what else there is to say.
+fn why(told: &[String], redaction: Option<&Redaction>) -> Markup {
+    let shown = |text: &String| match redaction {
+        Some(redaction) => with_times(&redaction.words(text)),
+        None => with_times(text),
+    };
+    let (first, others) = told.split_at(told.len().min(1));
+    html! {
+        @for sentence in first { p.sentence { (shown(sentence)) } }
+        @if !others.is_empty() {
+            details { summary { "and " (others.len()) " more" } ul { @for other in others { li { (shown(other)) } } } }
+        }
     }
 }
 
@@ -146,47 +153,46 @@ fn described(record: &RunRecord, plan: &Plan) -> Json {
     value
 }
 
-/// What a tired person wants to know.
+/// What a tired person wants to know, the most telling first.
 async fn sentence(
     context: &ServerContext,
     record: &RunRecord,
     history: Option<&Historian<'_>>,
     value: &Json,
-) -> Result<String, ApiError> {
+) -> Result<Vec<String>, ApiError> {
     let took = record
         .finished_at
         .map(|at| lasted(at.since(record.begun_at())));
     let took = took.unwrap_or_default();
     if let RunStatus::Final(status) = record.status {
         let step = value["error"]["step"].as_str().unwrap_or("a step");
-        return Ok(match status {
+        return Ok(vec![match status {
             FinalStatus::Completed => format!("Completed in {took}."),
             FinalStatus::Failed => format!("Failed at {step} after {took}."),
             FinalStatus::Cancelled => format!("Cancelled after {took}."),
-        });
+        }]);
     }
     let Some(history) = history else {
-        return Ok(format!("It is {}.", record.status.as_str()));
+        return Ok(vec![format!("It is {}.", record.status.as_str())]);
     };
     let reasons = context.client.why_of(record, history).await?;
-    let Some(first) = reasons.first() else {
-        return Ok("It is being worked on.".to_owned());
-    };
-    let mut text = first.message(clock::now());
+    if reasons.is_empty() {
+        return Ok(vec!["It is being worked on.".to_owned()]);
+    }
+    let now = clock::now();
+    let reasons = reasons.iter().map(|reason| reason.message(now));
+    Ok(reasons.map(|text| begun(text, history)).collect())
+}
+
+/// A reason as a sentence; the name of a step that it begins with is written as it is.
+fn begun(mut text: String, history: &Historian<'_>) -> String {
     let begins_with = text.split(' ').next().unwrap_or_default();
-    // The name of a step is written as it is.
     if history.execution(begins_with).is_some() {
         text.insert_str(0, "Step ");
     } else if let Some(letter) = text.get(..1).map(str::to_uppercase) {
         text.replace_range(..1, &letter);
     }
-    let more = reasons.len() - 1;
-    let rest = if more > 0 {
-        format!(" (and {more} more)")
-    } else {
-        String::new()
-    };
-    Ok(format!("{text}{rest}."))
+    format!("{text}.")
 }
 
 /// The failing step, its error and the last lines of its log, without a click.

@@ -134,3 +134,39 @@ fn an_error_shows_the_address_as_it_was_written() {
     assert!(failure.message.contains(&shown), "{}", failure.message);
     assert!(!failure.message.contains("b%20c"), "{}", failure.message);
 }
+
+/// A server that repeats what it was asked tells no secret either.
+#[test]
+fn what_a_request_makes_of_a_secret_is_not_shown() {
+    let secret = "Zq7_sEcReT-vAlue9";
+    // `u:` and the secret, as a header has them; with padding, without, and in an address.
+    for body in [
+        "Basic dTpacTdfc0VjUmVULXZBbHVlOQ==/x",
+        "Basic dTpacTdfc0VjUmVULXZBbHVlOQ/x",
+        "Basic dTpacTdfc0VjUmVULXZBbHVlOQ%3D%3D/x",
+    ] {
+        for status in ["500 Oops", "200 OK"] {
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+            let (url, server) = serve(answer.leak());
+            let url = url.replace("http://", &format!("http://u:{secret}@"));
+            let arguments = format!(r#"{{"url": "{url}/x"}}"#);
+            let result = bench().run_masked("http", &arguments, secret);
+            let asked = server.join().unwrap();
+            let sent = "authorization: Basic dTpacTdfc0VjUmVULXZBbHVlOQ==\r\n";
+            assert!(asked.contains(sent), "{asked}");
+            let detail = result.unwrap_or_else(|failure| failure.detail);
+            let shown = detail.get("body").and_then(Value::as_str).unwrap();
+            assert_eq!(shown, "Basic ***/x", "{body}");
+        }
+    }
+    let answer = "HTTP/1.1 501 No\r\ncontent-length: 20\r\n\r\nno ZQ7_SECRET-VALUE9";
+    let (url, server) = serve(answer);
+    let arguments = format!(r#"{{"url": "{url}/x", "method": "{secret}"}}"#);
+    let failure = bench().run_masked("http", &arguments, secret).unwrap_err();
+    assert!(server.join().unwrap().starts_with("ZQ7_SECRET-VALUE9 /x "));
+    assert_eq!(failure.detail.get("body"), Some(&Value::from("no ***")));
+    let arguments = format!(r#"{{"url": "http://h/x", "method": "{secret} x"}}"#);
+    let failure = bench().run_masked("http", &arguments, secret).unwrap_err();
+    assert_eq!(failure.message, "'*** x' is not a method");
+}

@@ -11,7 +11,7 @@ use lope_flow::law::{EventKind, Plan};
 use lope_model::{RunId, Timestamp};
 use lope_store::runs::{JournalRow, ResultHead, RunFilter, RunRecord, RunnerRecord};
 use lope_store::{StoreError, StoreResult, Watch};
-use lope_why::{Sight, Why, why};
+use lope_why::{Sight, Why, needed_secrets, why};
 use serde_json::{Value as Json, json};
 
 use super::Client;
@@ -282,6 +282,7 @@ impl Client {
             limits::in_the_way(self.store(), record, history.plan(), history.state(), now).await?;
         Ok(why(&Sight {
             limits: &limits,
+            secrets: &needed_secrets(&history.state().asked_for(history.plan())),
             record,
             reasons: &history.state().why(history.plan(), REASONS),
             since: &since,

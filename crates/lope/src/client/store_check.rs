@@ -14,8 +14,8 @@ use lope_why::is_set_aside;
 
 /// Runs and definitions read at a time.
 const PAGE: usize = 200;
-/// Most findings that are told.
-const TOLD: usize = 100;
+/// Most limits that are counted.
+const COUNTED: usize = 100_000;
 const REMOVE: &str = "restore a backup, or take it away: `lope store remove-run ID`";
 const RESTORE: &str = "restore a backup";
 const UNSCHEDULE: &str = "take it away and add it again: `lope schedules remove NAME`";
@@ -25,19 +25,25 @@ const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
 /// limits and runs. A damaged file may break any reading: what can be read is read, so that what cannot is named.
 pub(super) async fn check(store: &Store) -> StoreResult<Vec<Finding>> {
     let mut findings = store.upkeep.check().await?;
-    let read = definitions(store, &mut findings).await;
-    note_damage(read, &mut findings)?;
-    let read = schedules(store, &mut findings).await;
-    note_damage(read, &mut findings)?;
-    let read = limits(store, &mut findings).await;
-    note_damage(read, &mut findings)?;
-    let read = runs(store, &mut findings).await;
-    note_damage(read, &mut findings)?;
+    let mut found = Vec::new();
+    let read = definitions(store, &mut found).await;
+    note(read, &mut found, &mut findings)?;
+    let read = schedules(store, &mut found).await;
+    note(read, &mut found, &mut findings)?;
+    let read = limits(store, &mut found).await;
+    note(read, &mut found, &mut findings)?;
+    let read = runs(store, &mut found).await;
+    note(read, &mut found, &mut findings)?;
     Ok(findings)
 }
 
-/// A listing that meets damage is a finding of its own.
-fn note_damage(read: StoreResult<()>, findings: &mut Vec<Finding>) -> StoreResult<()> {
+/// What a listing found; that it met damage is a finding of its own.
+fn note(
+    read: StoreResult<()>,
+    found: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
+) -> StoreResult<()> {
+    findings.extend(Finding::told(std::mem::take(found)));
     match read {
         Err(StoreError::Corrupt { message }) => {
             if findings.iter().all(|finding| finding.message != message) {
@@ -55,20 +61,14 @@ fn note_damage(read: StoreResult<()>, findings: &mut Vec<Finding>) -> StoreResul
 
 async fn definitions(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
     let mut after: Option<String> = None;
-    let first = findings.len();
     loop {
         let page = store.runs.definitions(after.as_deref(), PAGE).await?;
         for stored in &page {
-            let told = findings.len() - first;
-            if told < TOLD
-                && let Err(error) = Definition::decode(&stored.body)
-            {
+            if let Err(error) = Definition::decode(&stored.body) {
+                let name = &stored.name;
                 findings.push(Finding {
                     rule: "definitions",
-                    message: format!(
-                        "the definition of workflow '{}' cannot be read: {error}",
-                        stored.name
-                    ),
+                    message: format!("the definition of workflow '{name}' cannot be read: {error}"),
                     hint: DEPLOY.to_owned(),
                 });
             }
@@ -82,7 +82,7 @@ async fn definitions(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<
 
 async fn schedules(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
     let damaged = lope_schedule::store::all(store).await?.damaged;
-    findings.extend(damaged.into_iter().take(TOLD).map(|schedule| Finding {
+    findings.extend(damaged.into_iter().map(|schedule| Finding {
         rule: "schedules",
         message: schedule.why,
         hint: UNSCHEDULE.to_owned(),
@@ -91,7 +91,7 @@ async fn schedules(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()
 }
 
 async fn limits(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
-    let faults = lope_limits::check(store, TOLD).await?;
+    let faults = lope_limits::check(store, COUNTED).await?;
     findings.extend(faults.into_iter().map(|message| Finding {
         rule: "limits",
         message: format!("{message}; steps that need it wait"),
@@ -104,7 +104,6 @@ async fn limits(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
 async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
     let mut versions = BTreeMap::new();
     let mut after = None;
-    let first = findings.len();
     loop {
         let filter = RunFilter {
             after,
@@ -113,9 +112,6 @@ async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
         };
         let page = store.runs.list(filter).await?;
         for record in &page {
-            if findings.len() - first >= TOLD {
-                return Ok(());
-            }
             let message = match record.status {
                 RunStatus::Live(_) => unreadable(store, record, &mut versions).await?,
                 RunStatus::Final(_) => unreadable_end(store, record.run).await?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lope_model::Timestamp;
 use lope_store::StoreResult;
-use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
+use lope_store::runs::{LiveStatus, QueueCount, RunFilter, RunRecord, RunStatus};
 
 use super::{HealthCheck, clock, integrity, opened, python_version, room, runners, server, stuck};
 use crate::stores::{self, CreateStore, StoreUrl};
@@ -93,14 +93,24 @@ pub async fn inspect(url: &StoreUrl, now: Timestamp) -> StoreFacts {
             .map(|runner| runner.heartbeat_at);
         let others = heartbeats.chain(youngest.iter().map(|run| run.created_at));
         lines.push(clock(now, store.upkeep.reading().await?.now, others));
-        lines.extend(runners(&known, &store.runs.queues().await?));
-        lines.extend(stuck(&paused));
+        let queues = store.runs.queues().await?;
+        lines.extend(runners(&known, &queues));
+        lines.extend(stuck(&paused, damaged(&paused, &queues)));
         store.upkeep.close().await
     };
     if let Err(error) = looked.await {
         lines.push(opened(&url.to_string(), Some(&error)));
     }
     lines
+}
+
+/// How many were set aside that are not among the paused: a store does so with a row that cannot be
+/// read. Not known if there are more paused ones than were listed.
+fn damaged(paused: &[RunRecord], queues: &[QueueCount]) -> u64 {
+    let parked: u64 = queues.iter().map(|queue| queue.parked).sum();
+    let listed = paused.iter().filter(|it| it.parked.is_some()).count() as u64;
+    let most = if paused.len() < PAGE { parked } else { 0 };
+    most.saturating_sub(listed)
 }
 
 async fn postgres(url: &StoreUrl) -> StoreResult<Vec<HealthCheck>> {

@@ -95,6 +95,19 @@ fn runners_that_left_runs_behind_are_told() {
 }
 
 #[test]
+fn damaged_runs_that_were_set_aside_are_counted() {
+    let told = |damaged| {
+        let told = stuck(&[], damaged);
+        let told = told.into_iter().map(|it| (it.health, it.message));
+        told.collect::<Vec<_>>()
+    };
+    let none = "no run was set aside; 0 paused".to_owned();
+    assert_eq!(told(0), [(Health::Ok, none)]);
+    let some = "damaged runs that were set aside: 21".to_owned();
+    assert_eq!(told(21), [(Health::Warn, some)]);
+}
+
+#[test]
 fn python_and_servers_are_judged_by_what_they_say() {
     for (said, health) in [
         (None, Health::Warn),

@@ -12,6 +12,7 @@ use lope_model::{Failure, RunId, Timestamp, Value, VersionId, limit};
 use lope_store::runs::{JournalRow, RunRecord, RunStatus};
 
 use super::Runner;
+use crate::describe;
 use crate::error::{Error, Result};
 use crate::results::{InputResult, Results};
 
@@ -201,7 +202,7 @@ fn pending(plan: &Plan, events: &[(u64, Event)]) -> Vec<PendingAttempt> {
         }
     }
     let described = open.into_iter().map(|(execution, attempt)| {
-        let step = step_of(&execution);
+        let step = describe::step_of(&execution);
         let policy = policy_of(plan, &step, input_of(&execution, &inputs));
         PendingAttempt {
             step: step.as_str().into(),
@@ -211,14 +212,6 @@ fn pending(plan: &Plan, events: &[(u64, Event)]) -> Vec<PendingAttempt> {
         }
     });
     described.collect()
-}
-
-/// The path of a step: the execution's without the number of its input, of elements and rounds.
-fn step_of(execution: &str) -> String {
-    let parts = execution
-        .split('/')
-        .filter(|part| !part.starts_with('@') && part.parse::<u64>().is_err());
-    parts.collect::<Vec<_>>().join("/")
 }
 
 /// The input that an execution works for: `@2/a` for the second, `a` for the first.

@@ -38,7 +38,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    started: Counter = Counter::default(), "lope_workflows_started", "Workflows started or resumed";
+    started: Counter = Counter::default(), "lope_workflows_started", "Workflows started or resumed, and runs taken up for the first time";
     inputs: Family<Labels, Counter> = Family::default(), "lope_inputs", "Inputs settled, by outcome";
     steps: Family<Labels, Counter> = Family::default(), "lope_steps", "Attempts ended, by outcome";
     retries: Counter = Counter::default(), "lope_step_retries", "Attempts that failed and are made again";
@@ -79,7 +79,7 @@ impl Metrics {
         let _ = self.pool.set(Arc::downgrade(pool));
     }
 
-    /// Workflows started or resumed.
+    /// Workflows started or resumed, and runs that others started and that were first taken up here.
     pub fn started(&self) -> u64 {
         self.started.get()
     }

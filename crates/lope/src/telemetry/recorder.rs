@@ -15,7 +15,8 @@ use lope_engine::executor::Task;
 use lope_engine::{News, NewsListener};
 use lope_flow::law::{Notice, Settled};
 use lope_model::trace::traceparent;
-use lope_model::{Failure, RunId};
+use lope_model::{Epoch, Failure, RunId};
+use lope_store::runs::ClaimedRun;
 use lope_store::{StoreError, StoreResult};
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -189,6 +190,15 @@ impl Telemetry {
             name: WORKFLOW_START,
             ..event
         });
+    }
+
+    /// Runs were taken up here; those that nobody had before have started, unless this program
+    /// started them itself.
+    pub(crate) fn claimed(&self, runs: &[ClaimedRun]) {
+        let watched = self.watched();
+        let first = runs.iter().filter(|it| it.epoch == Epoch(1));
+        let started = first.filter(|it| !watched.runs.contains_key(&it.run));
+        started.for_each(|_| self.metrics.count_start());
     }
 
     /// Attempts are told which span they are.

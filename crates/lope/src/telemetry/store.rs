@@ -61,6 +61,9 @@ impl Runs for ObservedRuns {
             if let Ok(RunsAnswer::Heartbeat(Err(_)) | RunsAnswer::Claim(Err(_))) = &answer {
                 metrics.count_lost_lease();
             }
+            if let Ok(RunsAnswer::Claim(Ok(claimed))) = &answer {
+                self.telemetry.claimed(&claimed.runs);
+            }
             if let Err(error) = &answer
                 && !committed.is_empty()
             {

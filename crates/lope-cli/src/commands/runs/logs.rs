@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lope::runs::{RunRecord, RunStatus};
 use lope::workers::LogEntry;
 use lope::workers::Logs;
-use lope::{Client, Redaction, describe};
+use lope::{Client, Redaction};
 use serde_json::{Value as Json, json};
 
 use super::find::{find, found};
@@ -121,7 +121,7 @@ impl Tail {
 fn hidden(entry: &LogEntry, text: String, redaction: Option<&Redaction>) -> String {
     match redaction {
         None => text,
-        Some(it) if it.hides_log(&describe::step_of(&entry.execution)) => {
+        Some(it) if it.hides_log(&entry.execution) => {
             format!("{}\n", it.left_out())
         }
         Some(it) => it.text(&text),
