@@ -68,6 +68,7 @@ mod reactive_stores;
 mod readme;
 mod remote;
 mod remote_tls;
+mod removed_child;
 mod runs;
 mod schedules;
 mod secret_lookups;

@@ -1,9 +1,10 @@
-//! How far the steps of a run are, as drawings show it. In: a run's history; out: a standing for
+//! How far the steps of a run are, as drawings show it. In: a run's executions; out: a standing for
 //! every step that was executed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lope_flow::history::{ExecutionStatus, Historian};
+use lope_flow::history::{Execution, ExecutionStatus};
 
 /// How far a step of a run is. Of several executions of a step, the last in this order tells most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,9 +21,12 @@ pub type StepStandings = BTreeMap<String, StepStanding>;
 
 /// How far each step of a run is: one that has several executions is as far as the one that says
 /// most. While nobody works on the run, what was opened waits.
-pub fn standings(history: &Historian, is_waiting: bool) -> StepStandings {
+pub fn standings<'a>(
+    executions: impl Iterator<Item = Cow<'a, Execution>>,
+    is_waiting: bool,
+) -> StepStandings {
     let mut standings = StepStandings::new();
-    for execution in history.executions() {
+    for execution in executions {
         let standing = match StepStanding::from(execution.status) {
             StepStanding::Running if is_waiting => StepStanding::Pending,
             standing => standing,

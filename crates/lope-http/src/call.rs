@@ -81,6 +81,15 @@ impl ApiCall {
         self.query(name).map(parse).transpose()
     }
 
+    /// A parameter that is a whole number.
+    pub fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let parse = |text: &str| {
+            let unread = |_| ApiError::bad(format!("{name}: '{text}' is no number that fits"));
+            text.parse().map_err(unread)
+        };
+        self.query(name).map(parse).transpose()
+    }
+
     pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.query(name) {
             None | Some("false" | "0") => Ok(false),
@@ -93,7 +102,7 @@ impl ApiCall {
 
     /// A number of rows, within a bound.
     pub fn limit(&self, usual: usize, most: usize) -> Result<usize, ApiError> {
-        let limit = self.parsed("limit")?.unwrap_or(usual);
+        let limit = self.number("limit")?.unwrap_or(usual);
         if (1..=most).contains(&limit) {
             return Ok(limit);
         }
@@ -128,7 +137,19 @@ impl ApiCall {
             self.expect_type(&["application/json"])?;
             &self.body
         };
+        // A list would be read as the fields of an object, in the order of the code.
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            return Err(ApiError::bad("body: an object is needed, not a list"));
+        }
         serde_json::from_slice(bytes).map_err(|error| ApiError::bad(format!("body: {error}")))
+    }
+
+    /// A path that takes no body is given none that could mean something.
+    pub fn expect_no_body(&self) -> Result<(), ApiError> {
+        if matches!(self.body.trim_ascii(), b"" | b"{}") {
+            return Ok(());
+        }
+        Err(ApiError::bad("body: this path takes none"))
     }
 
     /// A field of a form that was sent; absent if it is empty.

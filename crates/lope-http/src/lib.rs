@@ -24,6 +24,7 @@ pub mod parameter;
 pub mod parts;
 pub mod redactions;
 pub mod reply;
+pub mod run_filters;
 pub mod settings;
 pub mod shell;
 pub mod store_probe;

@@ -49,7 +49,7 @@ pub fn ago(at: Timestamp) -> Markup {
 
 pub fn exact(at: Timestamp) -> Markup {
     let text = at.to_string().replace('T', " ");
-    html! { time.exact datetime=(at) title=(at) { (text.trim_end_matches('Z')) } }
+    html! { time.exact datetime=(at) title=(at) { (text) } }
 }
 
 /// When something will be.

@@ -37,17 +37,24 @@ pub struct Page<'a> {
 
 pub fn show(context: &ServerContext, caller: &Caller, page: &Page<'_>, body: &Markup) -> Reply {
     let main = html! {
-        nav.side aria-label="Sections" {
-            a.name href=(context.path("/")) { (PreEscaped(MARK)) "Lope" }
-            @for (path, word) in SECTIONS {
-                a.to href=(context.path(path)) aria-current=[(page.section == path).then_some("page")] { (word) }
-            }
-            div.foot { (foot(context, caller)) }
-        }
+        (sections(context, page.section, &html! { div.foot { (foot(context, caller)) } }))
         main id="main" data-events=[page.events.as_ref()] { (body) }
         div.foot.below { (foot(context, caller)) }
     };
     document(context, page.title, &main)
+}
+
+/// The way to every section, from a page of one of them or of none.
+fn sections(context: &ServerContext, current: &str, below: &Markup) -> Markup {
+    html! {
+        nav.side aria-label="Sections" {
+            a.name href=(context.path("/")) { (PreEscaped(MARK)) "Lope" }
+            @for (path, word) in SECTIONS {
+                a.to href=(context.path(path)) aria-current=[(current == path).then_some("page")] { (word) }
+            }
+            (below)
+        }
+    }
 }
 
 /// Who looks, and what belongs to no section: below the navigation, or below the page on a phone.
@@ -61,6 +68,12 @@ fn foot(context: &ServerContext, caller: &Caller) -> Markup {
         a href=(context.path("/api/openapi.json")) { "API" } " · " a href=(context.path("/bulk")) { "Bulk" } " · " (VERSION) " "
         button.copy.zone type="button" hidden {}
     }
+}
+
+/// A page about something that is not there, or was not done: the sections are.
+pub fn astray(context: &ServerContext, title: &str, body: &Markup) -> Reply {
+    let main = html! { (sections(context, "", &html! {})) main id="main" { (body) } };
+    document(context, title, &main)
 }
 
 /// A page that is no part of a section.

@@ -7,6 +7,8 @@
 //! digits or more) is hidden wherever else it turns up as well: in other outputs, in errors, in
 //! logs. Runs themselves go on with what is there; only what is shown is changed.
 
+mod loose;
+
 use std::sync::Arc;
 
 use lope_definition::{RedactedOf, RedactedPath};
@@ -17,6 +19,8 @@ use lope_model::masks::{MASK, MaskedStream, Masks};
 use lope_model::{Failure, Value};
 use lope_store::runs::RunRecord;
 use serde_json::{Value as Json, json};
+
+pub use loose::loose;
 
 /// What must not be shown of one run.
 #[derive(Clone, Debug)]

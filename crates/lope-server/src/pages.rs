@@ -154,15 +154,16 @@ pub(crate) fn error(context: &ServerContext, error: &ApiError, path: &str) -> Re
         let path = path.strip_prefix(&context.settings.base).unwrap_or(path);
         return to(&format!("{}?to={}", context.path("/login"), encoded(path)));
     }
+    let title = error.kind.status().canonical_reason().unwrap_or("Error");
     let body = html! {
         div.card.bad {
-            h1 { (error.kind.status().canonical_reason().unwrap_or("Error")) }
+            h1 { (title) }
             pre { (error.message) }
             @if let Some(hint) = &error.hint { p.dim { (hint) } }
             p { a href=(context.path("/")) { "All runs" } }
         }
     };
-    let mut reply = shell::plain(context, "Not done", &body);
+    let mut reply = shell::astray(context, title, &body);
     *reply.status_mut() = error.kind.status();
     reply
 }

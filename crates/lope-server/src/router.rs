@@ -16,7 +16,7 @@ use crate::api;
 use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
-use crate::endpoint::{Answer, ApiResult, Endpoint};
+use crate::endpoint::{Answer, ApiResult, Endpoint, EndpointMethod};
 use crate::event_stream;
 use crate::gate;
 use crate::guesses::Peer;
@@ -96,6 +96,9 @@ async fn handled(
     };
     if !endpoint.page {
         call.validate_query(endpoint.query)?;
+    }
+    if !endpoint.page && endpoint.body.is_none() && endpoint.method != EndpointMethod::Get {
+        call.expect_no_body()?;
     }
     let token = gate::brought(&call.headers).filter(|_| call.caller.token.is_some());
     let reply = (endpoint.handle)(Arc::clone(&context), call).await?;

@@ -117,15 +117,16 @@ impl RunSearch {
     /// How many runs there are, counted to a bound, and whether there are more.
     pub(crate) async fn count(&self, client: &Client) -> Result<(usize, bool), ApiError> {
         let mut search = self.clone();
-        let mut count = 0;
+        let (mut count, mut searched) = (0, 0);
         loop {
             let found = search.page(client, PAGE.min(COUNTED - count)).await?;
             count += found.records.len();
+            searched += found.searched.unwrap_or(0);
             let Some(next) = found.next else {
                 return Ok((count, false));
             };
             // A search that looks at each run is counted as far as one request goes.
-            if count >= COUNTED || found.searched.is_some() {
+            if count >= COUNTED || searched >= self.looks() {
                 return Ok((count, true));
             }
             search.filter.after = Some(cursor(&next)?);
@@ -168,13 +169,18 @@ impl RunSearch {
             && filter.until.is_none_or(|it| record.created_at < it)
     }
 
-    /// Look at runs one by one, at most so many.
-    async fn scan(&self, client: &Client, limit: usize) -> Result<FoundRuns, ApiError> {
-        let most = if self.input.is_empty() {
+    /// How many runs one request looks at.
+    const fn looks(&self) -> usize {
+        if self.input.is_empty() {
             SCANNED_MAX
         } else {
             READ
-        };
+        }
+    }
+
+    /// Look at runs one by one, at most so many.
+    async fn scan(&self, client: &Client, limit: usize) -> Result<FoundRuns, ApiError> {
+        let most = self.looks();
         let mut found = FoundRuns::default();
         let mut searched = 0;
         let mut filter = self.filter.clone();
@@ -313,6 +319,12 @@ pub(crate) fn cursor(text: &str) -> Result<Cursor, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_box_of_the_list_knows_every_parameter() {
+        let names = PARAMETERS.map(|parameter| parameter.name);
+        assert_eq!(names, lope_http::run_filters::FILTERS);
+    }
 
     #[test]
     fn a_path_leads_through_objects_and_lists() {

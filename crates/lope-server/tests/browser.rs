@@ -133,7 +133,6 @@ async fn a_reader_logs_in_sees_no_buttons_and_logs_out() {
     browser.fill("input[name=token]", "lope_wrong").await;
     browser.click("button.main").await;
     browser.sees("no such token").await;
-    browser.go("/runs/k").await;
     browser.fill("input[name=token]", &reader).await;
     browser.click("button.main").await;
     browser.sees("approve").await;
@@ -155,6 +154,14 @@ async fn a_reader_logs_in_sees_no_buttons_and_logs_out() {
     browser.sees("This server needs a token").await;
     browser.go("/runs/k").await;
     browser.sees("This server needs a token").await;
+    // A page that is open says so when its token is taken away.
+    browser.fill("input[name=token]", &reader).await;
+    browser.click("button.main").await;
+    browser.sees("live").await;
+    ground.client.revoke_token("reader").await.unwrap();
+    browser
+        .sees("logged out: load the page again to log in")
+        .await;
     browser.close().await;
     ground.close().await;
 }
@@ -310,7 +317,12 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
             json!({ "payload": "{\"pick\": 17}", "at": "2h" }),
         )
         .await;
-    for (name, cron) in [("nightly", "30 6 * * *"), ("weekdays", "0 9 * * MON-FRI")] {
+    let long = "long-name-".repeat(19);
+    for (name, cron) in [
+        ("nightly", "30 6 * * *"),
+        ("weekdays", "0 9 * * MON-FRI"),
+        (&long, "*/5 8-17 * * MON-FRI"),
+    ] {
         let schedule = json!({ "name": name, "workflow": "approve", "cron": cron });
         assert_eq!(ground.post("/api/schedules", schedule).await.status, 201);
     }
@@ -396,6 +408,13 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
     // What only a script can do is not there without one.
     let without = "const zone = document.querySelector('.zone'); zone.hidden = true; return getComputedStyle(zone).display";
     assert_eq!(browser.script(without).await, "none");
+    // The buttons of every row are within reach in a small window, and words are not broken up.
+    browser.look(Look::Tablet).await;
+    browser.go("/schedules").await;
+    browser.picture("schedules-tablet").await;
+    assert_eq!(browser.script(SIDEWAYS).await, "");
+    let tall = browser.script(TALLEST_ROW).await;
+    assert!(tall.as_i64().unwrap() <= 120, "a row is {tall} high");
     browser.look(Look::Light).await;
     browser.go("/").await;
     browser.key("?").await;

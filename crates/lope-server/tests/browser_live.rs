@@ -148,6 +148,20 @@ async fn what_a_person_does_outlives_what_happens_meanwhile() {
         .sees(&format!("…{}", &third[third.len() - 8..]))
         .await;
     assert_eq!(browser.script(stands).await, here);
+    // Text that is marked stays marked; what came meanwhile is shown when it is not any more.
+    browser
+        .script(
+            "getSelection().selectAllChildren(document.querySelector('tbody tr td:nth-child(3)'))",
+        )
+        .await;
+    let fourth = ground.start("approve", json!(null)).await;
+    browser.sees("4 runs.").await;
+    let marked = "return getSelection().toString()";
+    assert_eq!(browser.script(marked).await, "approve");
+    let short = format!("…{}", &fourth[fourth.len() - 8..]);
+    assert!(!browser.text().await.contains(&short));
+    browser.script("getSelection().removeAllRanges()").await;
+    browser.sees(&short).await;
     browser.close().await;
     ground.close().await;
 }

@@ -192,7 +192,9 @@ async fn the_box_finds_a_run_by_what_the_list_shows_and_says_what_cannot_be() {
         let wanted = format!("/runs/{run}");
         assert_eq!(found.header("location"), Some(wanted.as_str()), "{text}");
     }
-    let shown = page(&ground, "/?q=other&workflow=failing").await;
+    let shown = ground.get("/?q=other&workflow=failing").await;
+    assert_eq!(shown.status, 400);
+    let shown = shown.text();
     let wanted = "No run fits: it has one workflow, not both 'failing' and 'other'.";
     assert!(shown.contains(wanted) && !shown.contains(&run), "{shown}");
     ground.close().await;
@@ -243,6 +245,9 @@ async fn queues_runners_schedules_timers_and_versions_have_pages_of_their_own() 
     ] {
         assert!(queue.contains(wanted), "no {wanted} in {queue}");
     }
+    let unserved = "No runner that is up serves it.";
+    assert!(!queue.contains(unserved), "{queue}");
+    assert!(page(&ground, "/queues/other").await.contains(unserved));
     assert!(
         page(&ground, "/queues")
             .await
@@ -263,7 +268,7 @@ async fn queues_runners_schedules_timers_and_versions_have_pages_of_their_own() 
     assert_eq!(ground.post("/api/schedules", nightly).await.status, 201);
     let schedule = page(&ground, "/schedules/nightly").await;
     assert_eq!(
-        schedule.matches(" 06:30:00.000</time>").count(),
+        schedule.matches(" 06:30:00.000Z</time>").count(),
         5,
         "{schedule}"
     );

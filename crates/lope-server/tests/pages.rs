@@ -137,6 +137,9 @@ async fn a_waiting_run_says_why_and_is_signalled_paused_and_cancelled_by_its_but
     assert!(late.text().contains("has ended"), "{}", late.text());
     let bad = ground.send(form(&format!("/runs/{run}/explode"), "")).await;
     assert_eq!(bad.status, 404);
+    for wanted in ["<title>Not Found · Lope</title>", "aria-label=\"Sections\""] {
+        assert!(bad.text().contains(wanted), "{}", bad.text());
+    }
     ground.close().await;
 }
 
@@ -232,10 +235,16 @@ async fn people_log_in_with_a_token_and_out_again() {
     let kept = "/login?to=%2F%3Fstatus%3Dfailed%26q%3Dx";
     assert_eq!(sent.header("location"), Some(kept));
     page(&ground, "/login").await;
-    assert_eq!(
-        ground.send(form("/login", "token=lope_wrong")).await.status,
-        403
-    );
+    let wrong = form("/login", "token=lope_wrong&to=%2Fworkflows");
+    let wrong = ground.send(wrong).await;
+    assert_eq!(wrong.status, 403);
+    for wanted in [
+        "no such token",
+        "<input type=\"password\" name=\"token\"",
+        "<input type=\"hidden\" name=\"to\" value=\"/workflows\">",
+    ] {
+        assert!(wrong.text().contains(wanted), "{}", wrong.text());
+    }
     let token = ground.token("reader", Right::Read).await;
     let entered = ground
         .send(form("/login", &format!("token={token}&to=%2Fworkflows")))

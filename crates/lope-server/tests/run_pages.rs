@@ -208,7 +208,7 @@ async fn a_run_leads_to_its_parent_its_children_and_to_what_differs_in_another()
         async |with: &str| page(&ground, &format!("/runs/{one}/compare?with={with}")).await;
     let other = compared(&two).await;
     for wanted in [
-        "1 executions differ, 1 is alike.",
+        "1 execution differs, 1 is alike.",
         "Input – differs",
         "<td class=\"wide mono\" title=\"other\">other</td>",
     ] {
@@ -221,5 +221,91 @@ async fn a_run_leads_to_its_parent_its_children_and_to_what_differs_in_another()
         .get(&format!("/runs/{one}/compare?with=nobody"))
         .await;
     assert_eq!(nobody.status, 404);
+    ground.close().await;
+}
+
+/// Fails while blocks are open in which everything is over.
+const CUT: &str = "name: cut
+steps:
+  a: { let: 1 }
+  count0: { let: zero, set: count }
+  choice:
+    switch:
+      - { when: \"${{ a == 2 }}\", steps: { two: { let: 2 } } }
+      - { when: \"${{ a == 1 }}\", steps: { one: { let: 11 } } }
+    else: { three: { let: 3 } }
+  block:
+    try:
+      steps:
+        bad: { raise: { type: Oops, message: it is } }
+    catch:
+      - { match: [Oops], as: e, steps: { handled: { let: \"'ok'\" } } }
+    finally: { steps: { cleanup: { let: 0 } } }
+  many:
+    race:
+      fast: { steps: { f: { let: 1 } } }
+      slow: { steps: { z: { sleep: 1h } } }
+  loop:
+    while: \"${{ count < 5 }}\"
+    max: 10
+    steps:
+      inc: { let: \"${{ count + 1 }}\", set: count }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_step_is_told_before_its_run_is_taken_up_and_none_works_when_it_is_over() {
+    let ground = Ground::open().await;
+    for yaml in [PAIR, CUT] {
+        ground.deploy(yaml).await;
+    }
+    // Nobody serves the queue, and the steps need nobody: admission has done them already.
+    let body = json!({ "workflow": "pair", "queue": "other" });
+    let queued = ground.post("/api/runs", body).await.json();
+    let queued = queued["run_id"].as_str().unwrap();
+    let told = ground.get(&format!("/api/runs/{queued}")).await.json();
+    assert_eq!(
+        (&told["status"], &told["started_at"], &told["executions"]),
+        (&json!("queued"), &json!(null), &json!([]))
+    );
+    let path = format!("/api/runs/{queued}/executions");
+    assert_eq!(
+        ground.get(&path).await.json(),
+        json!({ "executions": [], "next": null })
+    );
+    let shown = page(&ground, &format!("/runs/{queued}")).await;
+    assert!(shown.contains("No step has begun."), "{shown}");
+    let graph = between(&shown, "<h2>Graph</h2>", "<h2>Facts</h2>");
+    assert!(!graph.contains("done"), "{graph}");
+    for never in ["<dt>Started</dt>", "<dt>Took</dt>", "<dt>So far</dt>"] {
+        assert!(!shown.contains(never), "{never} in {shown}");
+    }
+    let listed = page(&ground, "/?queue=other").await;
+    let row = between(&listed, "<tbody>", "</tbody>");
+    assert!(row.contains(">queued <time "), "{row}");
+    assert!(
+        row.ends_with("<span class=\"dim\">–</span></td></tr>"),
+        "{row}"
+    );
+    let steps = page(&ground, &format!("/runs/{queued}/steps")).await;
+    assert!(steps.contains("No execution fits."), "{steps}");
+
+    let cut = ground.start("cut", json!(null)).await;
+    let ended = ground.ended(&cut).await;
+    assert_eq!(ended["status"], "failed");
+    let told = ground.get(&format!("/api/runs/{cut}")).await.json();
+    let all = told["executions"].as_array().unwrap();
+    for block in ["block", "choice"] {
+        let mut of_run = all.iter();
+        let block = of_run.find(|it| it["path"] == block).unwrap();
+        assert_eq!(
+            (&block["status"], &block["finished_at"]),
+            (&json!("cancelled"), &ended["finished_at"]),
+            "{told}"
+        );
+    }
+    let shown = page(&ground, &format!("/runs/{cut}")).await;
+    let pictures = between(&shown, "<h2>Timeline</h2>", "<h2>Facts</h2>");
+    assert!(!pictures.contains("running"), "{pictures}");
+    assert!(shown.contains("<dt>Took</dt>"), "{shown}");
     ground.close().await;
 }

@@ -22,6 +22,18 @@ async fn listed(ground: &Ground, path: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// What stands between two texts.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let rest = text.split(from).nth(1);
+    let rest = rest.unwrap_or_else(|| panic!("no {from} in {text}"));
+    rest.split(to).next().unwrap()
+}
+
+/// What is written in the box of a page.
+fn box_of(page: &str) -> &str {
+    between(page, "name=\"q\" value=\"", "\"")
+}
+
 async fn begun(ground: &Ground, body: Json) -> String {
     let answer = ground.post("/api/runs", body).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
@@ -76,9 +88,50 @@ async fn the_box_takes_a_key_and_words_and_each_preset_lists_what_it_says() {
         );
     }
 
+    // How many there are, and what was asked for, in the first sentence and in the box.
+    for (path, sentence, said) in [
+        ("/", "4 runs.", ""),
+        (
+            "/?workflow=echo&tag=plan%3Dpro",
+            "1 run fits <code>workflow:echo tag:plan=pro</code>.",
+            "tag:plan=pro",
+        ),
+        (
+            "/?q=status:failed+status:waiting&workflow=",
+            "2 runs fit <code>status:failed status:waiting</code>.",
+            "status:failed status:waiting",
+        ),
+        (
+            "/?q=nobody",
+            "No run fits <code>workflow:nobody</code>.",
+            "workflow:nobody",
+        ),
+    ] {
+        let shown = ground.get(path).await.text();
+        let told = between(&shown, "class=\"sentence\" data-part=\"sentence\">", "</p>");
+        assert_eq!((told, box_of(&shown)), (sentence, said), "{path}");
+    }
+    let picked = ground.get("/?workflow=echo").await.text();
+    let wanted = "<option value=\"echo\" selected>echo</option>";
+    assert!(picked.contains(wanted), "{picked}");
+    // What cannot be understood is told beside it, on the same page.
+    for (words, told) in [
+        ("status:FAILED", "status: 'FAILED' is none (queued, "),
+        ("tag:x", "tag: 'x' is not NAME=VALUE"),
+        ("since:yesterday", "since: "),
+        ("parent:nobody", "nobody"),
+    ] {
+        let answer = ground.get(&format!("/?q={words}")).await;
+        let refused = answer.text();
+        let status = if words == "parent:nobody" { 404 } else { 400 };
+        assert_eq!((answer.status, box_of(&refused)), (status, words));
+        let note = between(&refused, "class=\"note bad\"", "</p>");
+        assert!(note.contains(told), "{words}: {note}");
+        assert!(refused.contains("aria-label=\"Sections\""), "{refused}");
+    }
+
     let all = ground.get("/").await.text();
-    let presets = all.split("class=\"presets\"").nth(1).unwrap();
-    let presets = presets.split("</div>").next().unwrap();
+    let presets = between(&all, "class=\"presets\"", "</div>");
     for (word, wanted) in [
         ("All", vec![&pro, &free, &failed, &waiting]),
         ("In flight", vec![&waiting]),
@@ -97,6 +150,13 @@ async fn the_box_takes_a_key_and_words_and_each_preset_lists_what_it_says() {
             .replace("&amp;", "&");
         let wanted: BTreeSet<String> = wanted.into_iter().cloned().collect();
         assert_eq!(listed(&ground, &path).await, wanted, "{word}");
+        // Whatever else narrows the list stays, and is seen in the box.
+        let narrowed = format!("{path}&tag=plan%3Dpro&after=9999999999999.{pro}");
+        let shown = ground.get(&narrowed).await.text();
+        assert!(box_of(&shown).ends_with("tag:plan=pro"), "{narrowed}");
+        let others = between(&shown, "class=\"presets\"", "</div>");
+        let links = others.matches("<a href=\"/?tag=plan%3Dpro&amp;").count();
+        assert_eq!(links, 5, "{others}");
         // The one that is asked for is marked, and no other.
         let shown = ground.get(&path).await.text();
         assert!(

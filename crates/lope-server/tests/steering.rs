@@ -80,3 +80,60 @@ async fn a_signal_counts_once_under_its_key_and_many_runs_are_paused_and_resumed
     }
     ground.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_meant_is_refused_and_does_nothing() {
+    let ground = Ground::open().await;
+    ground.deploy(TWICE).await;
+    let run = ground.start("twice", json!(null)).await;
+    let head = ground.until(&run, "waiting").await["head"].clone();
+    let beyond = format!("at: the run has rows 1 to {head}, not 9999");
+    let said = |text: &str| text.replace("RUN", &run);
+    let post = |path: &str| Request::post(&said(path));
+    let list = json!(["twice", null, null, null, null, null, {}, false]);
+    let keyed = json!({ "workflow": "twice", "key": "other" });
+    for (request, message) in [
+        (
+            post("/api/runs").json(&list),
+            "body: an object is needed, not a list",
+        ),
+        (
+            post("/api/runs")
+                .json(&keyed)
+                .header("idempotency-key", "abc"),
+            "key: 'other', and the header 'Idempotency-Key' says 'abc'",
+        ),
+        (
+            post("/api/runs/RUN/retry").json(&json!({ "bogus": 1 })),
+            "body: this path takes none",
+        ),
+        (
+            post("/api/runs/RUN/resume").body("text/plain", "zzz"),
+            "body: this path takes none",
+        ),
+        (
+            Request::get("/api/runs?limit=-1"),
+            "limit: '-1' is no number that fits",
+        ),
+        (
+            Request::get(&said("/api/runs/RUN/journal?after=-1")),
+            "after: '-1' is no number that fits",
+        ),
+        (Request::get(&said("/api/runs/RUN/graph?at=9999")), &beyond),
+    ] {
+        let answer = ground.send(request).await;
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert_eq!(answer.json()["error"]["message"], message);
+    }
+    let count = ground.get("/api/count/runs").await.json();
+    assert_eq!(count, json!({ "count": 1, "more": false }));
+    // The same key twice is one key, and an object with nothing in it is nothing.
+    let same = post("/api/runs").json(&keyed);
+    let same = ground.send(same.header("idempotency-key", "other")).await;
+    assert_eq!(same.status, 201, "{}", same.text());
+    let resumed = post("/api/runs/RUN/resume").json(&json!({}));
+    assert_eq!(ground.send(resumed).await.status, 200);
+    let dry = post("/api/workflows?dry_run=true").body("application/yaml", TWICE);
+    assert_eq!(ground.send(dry).await.status, 200);
+    ground.close().await;
+}

@@ -228,6 +228,40 @@ async fn the_store_is_checked_backed_up_and_pruned() {
     assert_eq!(remove("short").await.status, 400);
     assert_eq!(remove(&other).await.json()["removed"], true);
     assert_eq!(remove(&other).await.status, 404);
+
+    // One that can still end stays while its parent waits for that.
+    for yaml in [
+        "name: inner\nsteps: { approval: { wait: approved } }\n",
+        "name: outer\nsteps: { ask: { workflow: inner } }\n",
+    ] {
+        ground.deploy(yaml).await;
+    }
+    let outer = ground.start("outer", json!(null)).await;
+    let inner = loop {
+        let listed = ground.get("/api/runs?workflow=inner&status=waiting").await;
+        if let Some(run) = listed.json()["runs"][0]["run_id"].as_str() {
+            break run.to_owned();
+        }
+    };
+    let wanted =
+        format!("run {outer} waits for run {inner}; cancel it first: lope runs cancel {inner}");
+    let refused = remove(&inner).await;
+    assert_eq!(refused.status, 409);
+    assert_eq!(
+        refused.json()["error"],
+        json!({ "kind": "conflict", "message": wanted })
+    );
+    let cancel = format!("/api/runs/{inner}/cancel");
+    assert_eq!(ground.post(&cancel, json!({})).await.status, 200);
+    ground.ended(&outer).await;
+    loop {
+        let removed = remove(&inner).await;
+        if removed.status == 200 {
+            break;
+        }
+        // Its owner has not let go of it yet.
+        assert_eq!(removed.status, 409, "{}", removed.text());
+    }
     ground.close().await;
 }
 

@@ -1,6 +1,7 @@
 //! Why a run is not moving, decided from what the store and the folded state say. Pure: no clock,
 //! no store.
 
+mod told;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,8 @@ use lope_limits::{BlockingLimit, Holder, LimitKey};
 use lope_model::{Failure, QueueName, Realm, RunId, RunnerId, Timestamp, failure};
 use lope_store::runs::{FinalStatus, RunRecord, RunStatus, RunnerRecord, STOPPED};
 use lope_store::store::Finding;
+
+pub use told::as_told;
 
 /// What a run that was paused is parked with.
 pub const PARKED_PAUSED: &str = "paused";
@@ -46,6 +49,8 @@ pub struct Sight<'a> {
     pub secrets: &'a NeededSecrets,
     /// The registry.
     pub runners: &'a [RunnerRecord],
+    /// Children that it waits for and that are not there any more.
+    pub gone: &'a BTreeSet<RunId>,
     /// Runs of the run's queue that have an owner.
     pub at_work: u64,
     /// What the store says of a process that stands still in a write.
@@ -188,10 +193,28 @@ pub enum Why {
         execution: Arc<str>,
         child: RunId,
     },
+    /// The child that it waits for was removed: nobody will answer.
+    ChildGone {
+        execution: Arc<str>,
+        child: RunId,
+    },
     /// A `state` that waits for earlier inputs.
     Turn {
         execution: Arc<str>,
     },
+}
+
+/// Children that a run waits for and that must be there: an owner may be about to start one.
+pub fn awaited(record: &RunRecord, reasons: &[Reason]) -> BTreeSet<RunId> {
+    let is_at_rest = record.owner.is_none() && record.started_at.is_some();
+    let children = reasons.iter().filter_map(|reason| match reason {
+        Reason::Child { child, .. } => Some(*child),
+        Reason::NotStarted | Reason::Paused { .. } | Reason::Cancelling | Reason::Idle => None,
+        Reason::InFlight { .. } | Reason::Ready { .. } | Reason::Retry { .. } => None,
+        Reason::Refused { .. } | Reason::Sleeping { .. } | Reason::Signal { .. } => None,
+        Reason::Turn { .. } | Reason::Failed { .. } => None,
+    });
+    children.filter(|_| is_at_rest).collect()
 }
 
 /// Why a run is not moving, the most telling reason first. A run that moves is told as working.
@@ -411,6 +434,9 @@ fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
             signal,
             until,
         },
+        Reason::Child { execution, child } if sight.gone.contains(&child) => {
+            Why::ChildGone { execution, child }
+        }
         Reason::Child { execution, child } => Why::Child { execution, child },
         Reason::Turn { execution } => Why::Turn { execution },
     })
@@ -525,6 +551,7 @@ impl Why {
             Self::Sleeping { .. } => "sleeping",
             Self::Signal { .. } => "signal",
             Self::Child { .. } => "child",
+            Self::ChildGone { .. } => "child_gone",
             Self::Turn { .. } => "turn",
         }
     }
@@ -542,6 +569,7 @@ impl Why {
             | Self::Sleeping { execution, .. }
             | Self::Signal { execution, .. }
             | Self::Child { execution, .. }
+            | Self::ChildGone { execution, .. }
             | Self::Turn { execution } => Some(execution),
             Self::Ended { .. }
             | Self::Paused { .. }
@@ -574,9 +602,11 @@ impl Why {
             | Self::Owned { .. }
             | Self::Mail { .. } => None,
             Self::Cancelling | Self::Idle | Self::Working { .. } | Self::Interrupted { .. } => None,
-            Self::NoSlot { .. } | Self::Held { .. } | Self::Child { .. } | Self::Turn { .. } => {
-                None
-            }
+            Self::NoSlot { .. }
+            | Self::Held { .. }
+            | Self::Child { .. }
+            | Self::ChildGone { .. }
+            | Self::Turn { .. } => None,
         }
     }
 
@@ -601,6 +631,7 @@ impl Why {
             | Self::Sleeping { .. }
             | Self::Signal { .. }
             | Self::Child { .. }
+            | Self::ChildGone { .. }
             | Self::Turn { .. } => &[],
         }
     }

@@ -74,6 +74,7 @@ fn explain(
         reasons,
         since: &since,
         runners,
+        gone: &BTreeSet::from([RunId::from_bytes([6; 16])]),
         at_work: 2,
         stopped_writer: None,
         waiting_mail,
@@ -377,6 +378,15 @@ fn each_reason_of_the_state_has_plain_words_and_a_hint_where_one_helps() {
             Some("why 0505"),
         ),
         (
+            Reason::Child {
+                execution: execution.clone(),
+                child: RunId::from_bytes([6; 16]),
+            },
+            "child_gone",
+            "a waits for its child run 06060606-0606-0606-0606-060606060606, which was removed",
+            Some("lope runs cancel 01010101-"),
+        ),
+        (
             Reason::Turn {
                 execution: execution.clone(),
             },
@@ -483,6 +493,7 @@ fn who_holds_a_key_is_told_by_name() {
         limits: &limits,
         secrets: &NeededSecrets::new(),
         runners: &[runner(1, true), runner(2, true)],
+        gone: &BTreeSet::new(),
         at_work: 0,
         stopped_writer: None,
         waiting_mail: 0,
@@ -514,6 +525,7 @@ fn a_step_whose_secrets_may_be_looked_up_says_so() {
             limits: &BTreeMap::new(),
             secrets: &secrets,
             runners: &[runner(7, true)],
+            gone: &BTreeSet::new(),
             at_work: 0,
             stopped_writer: None,
             waiting_mail: 0,
@@ -528,5 +540,70 @@ fn a_step_whose_secrets_may_be_looked_up_says_so() {
     ] {
         let whole = format!("a is at work, or waits there for a slot{expected}: 'send', attempt 2");
         assert_eq!(said(names), whole);
+    }
+}
+
+#[test]
+fn only_a_run_at_rest_must_have_the_children_that_it_waits_for() {
+    let child = RunId::from_bytes([5; 16]);
+    let waits = [
+        in_flight(),
+        Reason::Child {
+            execution: "b".into(),
+            child,
+        },
+    ];
+    assert_eq!(awaited(&record(), &waits), BTreeSet::from([child]));
+    assert!(awaited(&record(), &[in_flight()]).is_empty());
+    assert!(awaited(&owned(1), &waits).is_empty());
+    let fresh = RunRecord {
+        started_at: None,
+        ..record()
+    };
+    assert!(awaited(&fresh, &waits).is_empty());
+}
+
+#[test]
+fn what_is_told_of_an_execution_follows_from_the_record_of_its_run() {
+    use lope_flow::history::{Execution, ExecutionStatus};
+
+    let ended = Timestamp::from_millis(900_000);
+    let live = |started_at| RunRecord {
+        started_at,
+        ..record()
+    };
+    let over = RunRecord {
+        status: RunStatus::Final(FinalStatus::Failed),
+        finished_at: Some(ended),
+        ..record()
+    };
+    let (running, done) = (ExecutionStatus::Running, ExecutionStatus::Done);
+    for (record, status, told) in [
+        (&live(None), running, None),
+        (&live(None), done, None),
+        (&live(Some(NOW)), running, Some((running, None))),
+        (&live(Some(NOW)), done, Some((done, None))),
+        (
+            &over,
+            running,
+            Some((ExecutionStatus::Cancelled, Some(ended))),
+        ),
+        (&over, done, Some((done, None))),
+    ] {
+        let execution = Execution {
+            id: "a".into(),
+            step: "a".into(),
+            status,
+            opened_at: Timestamp::EPOCH,
+            opened_by: 1,
+            finished_at: None,
+            input: None,
+            output: None,
+            failure: None,
+            attempts: Vec::new(),
+        };
+        let found = as_told(record, &execution);
+        let found = found.map(|it| (it.status, it.finished_at));
+        assert_eq!(found, told, "{:?} {status:?}", record.status);
     }
 }

@@ -83,6 +83,7 @@ impl Why {
             | Self::Sleeping { .. }
             | Self::Signal { .. }
             | Self::Child { .. }
+            | Self::ChildGone { .. }
             | Self::Turn { .. } => return None,
         })
     }
@@ -150,6 +151,7 @@ impl Why {
             Self::Sleeping { .. }
             | Self::Signal { .. }
             | Self::Child { .. }
+            | Self::ChildGone { .. }
             | Self::Turn { .. } => return self.message_of_wait(now),
             Self::Ended { .. }
             | Self::Paused { .. }
@@ -182,6 +184,9 @@ impl Why {
             }
             Self::Child { execution, child } => {
                 format!("{execution} waits for its child run {child}")
+            }
+            Self::ChildGone { execution, child } => {
+                format!("{execution} waits for its child run {child}, which was removed")
             }
             Self::Turn { execution } => {
                 format!("{execution} waits until earlier inputs have come so far")
@@ -246,6 +251,7 @@ impl Why {
             Self::NoWorker { .. } => "start a runner that has this action".to_owned(),
             Self::Signal { signal, .. } => format!("lope runs signal {run} {signal} [JSON]"),
             Self::Child { child, .. } => format!("lope runs why {child}"),
+            Self::ChildGone { .. } => format!("lope runs cancel {run}"),
             Self::Working { .. } => format!("lope runs logs {run} --follow"),
             Self::Ended { .. }
             | Self::NotDue { .. }

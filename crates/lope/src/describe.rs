@@ -2,7 +2,6 @@
 //!
 //! Whoever prints or serves JSON about runs takes it from here, so that all say the same.
 
-mod loose;
 mod mailbox;
 mod schedule;
 mod token;
@@ -14,10 +13,10 @@ use lope_flow::law::{Event, Settled};
 use lope_limits::Holder;
 use lope_model::{Failure, RunId, Timestamp, VersionId};
 use lope_store::runs::{JournalRow, Mail, RunRecord, RunnerRecord, Snapshot};
-use lope_why::Why;
+use lope_why::{Why, as_told};
 use serde_json::{Map, Value, json};
 
-pub use loose::loose;
+pub use lope_redaction::loose;
 pub use mailbox::{dead_letter, mailbox_stats, queued, timer};
 pub use schedule::{schedule, schedule_status};
 pub use token::token;
@@ -60,7 +59,7 @@ pub fn run_with_steps(record: &RunRecord, history: &Historian<'_>) -> Value {
     let mut value = run(record);
     let executions: Vec<Value> = history
         .executions()
-        .map(|it| execution(record.run, it))
+        .filter_map(|it| Some(execution(record.run, &*as_told(record, it)?)))
         .collect();
     value["steps"] = json!(executions.len() as u64 + history.dropped());
     value["executions"] = Value::Array(executions);

@@ -12,7 +12,7 @@ pub use lope_store::runs::{
     Admitted, Cursor, Delivered, FinalStatus, JournalRow, LiveStatus, Prune, QueueCount, RunCounts,
     RunFilter, RunRecord, RunStatus, RunnerRecord,
 };
-pub use lope_why::{Why, is_set_aside};
+pub use lope_why::{Why, as_told, is_set_aside};
 
 pub use crate::client::{
     JournalEntry, PreparedRun, PruneChoice, PrunedRuns, RECENT_ROWS, RecentHistory, Steering,

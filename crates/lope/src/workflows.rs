@@ -1,12 +1,14 @@
 //! Workflows: files become definitions and plans, or problems with their places; definitions become
 //! drawings.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use lope_definition::yaml;
 use lope_flow::history::Historian;
 use lope_graph::StepStandings;
 use lope_store::runs::{LiveStatus, RunRecord, RunStatus};
+use lope_why::as_told;
 
 pub use lope_definition::yaml::{ProblemReport, Snippet};
 pub use lope_definition::{Definition, Problem, Step};
@@ -19,7 +21,11 @@ pub use crate::client::DeployedWorkflow;
 /// on a run, what was opened waits.
 pub fn standings(record: &RunRecord, history: &Historian, at: Option<u64>) -> StepStandings {
     let is_waiting = at.is_none() && record.status == RunStatus::Live(LiveStatus::Queued);
-    lope_graph::standings(history, is_waiting)
+    let told = history.executions().filter_map(|it| match at {
+        Some(_) => Some(Cow::Borrowed(it)),
+        None => as_told(record, it),
+    });
+    lope_graph::standings(told, is_waiting)
 }
 
 /// The plan of a workflow file's text, or everything that is wrong with it. Steps say that they

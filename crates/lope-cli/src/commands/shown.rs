@@ -53,7 +53,8 @@ pub(crate) fn executions<'a>(
     all: impl Iterator<Item = &'a Execution>,
     redaction: &Redaction,
 ) -> serde_json::Value {
-    all.map(|it| lope::describe::execution(record.run, &redaction.execution(it)))
+    all.filter_map(|it| lope::runs::as_told(record, it))
+        .map(|it| lope::describe::execution(record.run, &redaction.execution(&it)))
         .collect()
 }
 

@@ -30,7 +30,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] =
     ];
 
 async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let wanted: Option<i64> = call.parsed("attempt")?;
+    let wanted: Option<i64> = call.number("attempt")?;
     let detail = context.board().task_detail(call.param("id")).await?;
     let mut attempts = detail.attempts.iter().rev();
     let found = attempts.find(|attempt| {

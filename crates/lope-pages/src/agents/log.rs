@@ -52,7 +52,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 
 /// An attempt of a task: the one that is asked for, or the last.
 fn attempt<'a>(call: &ApiCall, detail: &'a TaskDetail) -> Result<&'a TaskAttemptRecord, ApiError> {
-    let wanted: Option<i64> = call.parsed("attempt")?;
+    let wanted: Option<i64> = call.number("attempt")?;
     let mut attempts = detail.attempts.iter();
     let found = match wanted {
         Some(number) => attempts.find(|attempt| attempt.number == number),
@@ -74,11 +74,11 @@ pub(crate) fn path(context: &ServerContext, attempt: &TaskAttemptRecord) -> Opti
 }
 
 async fn range(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let most: u64 = call.parsed("limit")?.unwrap_or(USUAL);
+    let most: u64 = call.number("limit")?.unwrap_or(USUAL);
     if !(1..=MOST).contains(&most) {
         return Err(ApiError::bad(format!("limit: 1 to {MOST}, not {most}")));
     }
-    let from: Option<u64> = call.parsed("from")?;
+    let from: Option<u64> = call.number("from")?;
     let detail = context.board().task_detail(call.param("id")).await?;
     let attempt = attempt(&call, &detail)?;
     let path = path(&context, attempt).filter(|path| path.is_file());
@@ -112,7 +112,7 @@ async fn watch(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let last = call.header("last-event-id").and_then(|id| id.parse().ok());
     let from = match last {
         Some(from) => from,
-        None => call.parsed("after")?.unwrap_or(0),
+        None => call.number("after")?.unwrap_or(0),
     };
     let detail = context.board().task_detail(call.param("id")).await?;
     let attempt = attempt(&call, &detail)?.clone();

@@ -32,7 +32,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let needed = board.tasks_of(&detail.task.dependencies).await?;
     let task = &detail.task;
     let id = task.id.to_string();
-    let wanted: Option<i64> = call.parsed("attempt")?;
+    let wanted: Option<i64> = call.number("attempt")?;
     let shown = match wanted {
         Some(number) => detail.attempts.iter().find(|it| it.number == number),
         None => detail.attempts.last(),

@@ -157,7 +157,7 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 }
 
 async fn runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let after: usize = call.number("after")?.unwrap_or(0);
     let limit = call.limit(USUAL, MOST)?;
     let action = found(&context, &call).await?;
     let (items, more) = action.items(&context.client, after, limit).await?;

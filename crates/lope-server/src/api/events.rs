@@ -70,7 +70,7 @@ async fn run(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let rows = last.and_then(|id| id.split('.').next().unwrap_or_default().parse().ok());
     let after = match rows {
         Some(after) => after,
-        None => call.parsed("after")?.unwrap_or(0),
+        None => call.number("after")?.unwrap_or(0),
     };
     let (sink, reply) = event_stream::open(&context)?;
     tokio::spawn(async move {
@@ -231,7 +231,7 @@ fn no_more() -> reply::Reply {
 }
 
 async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let attempt: u32 = call.parsed("attempt")?.unwrap_or(1);
+    let attempt: u32 = call.number("attempt")?.unwrap_or(1);
     let execution = call
         .query("execution")
         .ok_or_else(|| ApiError::bad("execution: it is missing"))?
@@ -243,7 +243,7 @@ async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let last = last.and_then(|id| id.parse().ok());
     let from = match last {
         Some(from) => from,
-        None => call.parsed("after")?.unwrap_or(0),
+        None => call.number("after")?.unwrap_or(0),
     };
     let record = find::run(&context, &call).await?;
     let paths = context.redactions.paths(&context.client, &record).await?;

@@ -12,6 +12,17 @@ pub(crate) async fn run(context: &ServerContext, call: &ApiCall) -> Result<RunRe
     find(&context.client, call.param("id")).await
 }
 
+/// The row of a run's journal that `at` names.
+pub(crate) fn row(call: &ApiCall, record: &RunRecord) -> Result<Option<u64>, ApiError> {
+    let (at, head) = (call.number::<u64>("at")?, record.head);
+    match at.filter(|at| !(1..=head).contains(at)) {
+        Some(at) => Err(ApiError::bad(format!(
+            "at: the run has rows 1 to {head}, not {at}"
+        ))),
+        None => Ok(at),
+    }
+}
+
 /// The same as it may be shown, and what else must not be shown of it.
 pub(crate) async fn shown(
     context: &ServerContext,

@@ -26,7 +26,7 @@ pub(super) async fn text(context: &ServerContext) -> String {
     let gauges = read(context).await;
     let up = Gauge {
         name: "lope_store_up",
-        about: "Does the store answer?",
+        about: "Whether the store answers",
         values: vec![(String::new(), if gauges.is_ok() { 1.0 } else { 0.0 })],
     };
     for gauge in std::iter::once(up).chain(gauges.unwrap_or_default()) {

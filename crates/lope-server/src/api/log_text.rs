@@ -37,7 +37,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::get(
 .answers(Answer::Text(&["text/plain"]))];
 
 async fn download(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let attempt: Option<u32> = call.parsed("attempt")?;
+    let attempt: Option<u32> = call.number("attempt")?;
     let execution = call.query("execution").map(str::to_owned);
     let (record, redaction) = find::shown(&context, &call).await?;
     let logs = context.logs.clone();

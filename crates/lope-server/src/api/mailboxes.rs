@@ -171,7 +171,7 @@ async fn messages(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(USUAL, MOST)?;
     let mailbox = context.client.mailbox().await?;
     let mut rows = mailbox
-        .list(worker, call.parsed("after")?, limit + 1)
+        .list(worker, call.number("after")?, limit + 1)
         .await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -201,7 +201,7 @@ async fn dead(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(USUAL, MOST)?;
     let mailbox = context.client.mailbox().await?;
     let mut rows = mailbox
-        .dead(worker, call.parsed("after")?, limit + 1)
+        .dead(worker, call.number("after")?, limit + 1)
         .await?;
     let more = rows.len() > limit;
     rows.truncate(limit);

@@ -1,8 +1,9 @@
 //! Runs: which there are, and what one is.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use lope::runs::{Execution, ExecutionStatus, Historian};
+use lope::runs::{Execution, ExecutionStatus, Historian, as_told};
 use lope::{Redaction, RunId, describe};
 use serde_json::{Value as Json, json};
 
@@ -107,13 +108,14 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let (record, redaction) = find::shown_in_part(&context, &call).await?;
     let plan = context.client.plan(&record).await?;
     let recent = context.client.recent_history(&record, &plan).await?;
-    let described = |it: &Execution| described(record.run, it, redaction.as_ref());
+    let described = |it: Cow<'_, Execution>| described(record.run, &it, redaction.as_ref());
     let mut value = describe::run(&record);
     leave_out(std::slice::from_mut(&mut value));
     let from = recent.as_ref().map_or(record.head, |recent| recent.from);
     let history = recent.as_ref().map(|recent| &recent.history);
-    let known = history.map_or(0, |it| it.executions().count());
     let all = history.into_iter().flat_map(Historian::executions);
+    let all: Vec<Cow<'_, Execution>> = all.filter_map(|it| as_told(&record, it)).collect();
+    let (known, all) = (all.len(), all.into_iter());
     let is_whole = from == 0 && recent.is_some();
     let mut executions: Vec<Json> = if is_whole {
         all.take(EXECUTIONS).map(described).collect()
@@ -135,7 +137,7 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 
 async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(EXECUTIONS, EXECUTIONS_MOST)?;
-    let after: u64 = call.parsed("after")?.unwrap_or(0);
+    let after: u64 = call.number("after")?.unwrap_or(0);
     let (step, status) = (call.query("step"), call.query("status"));
     if let Some(status) = status.filter(|it| !EXECUTION_STATUSES.iter().any(|s| s.as_str() == *it))
     {
@@ -150,16 +152,18 @@ async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let pages = &context.execution_pages;
     let part = pages.part(&context.client, &record, &plan, numbers.clone());
     let part = part.await?;
-    let mut asked = part.executions.iter().filter(|(_, it)| {
+    let told = part.executions.iter();
+    let told = told.filter_map(|(number, it)| Some((*number, as_told(&record, it)?)));
+    let mut asked = told.filter(|(_, it)| {
         step.is_none_or(|step| &*it.step == step)
             && status.is_none_or(|status| it.status.as_str() == status)
     });
     let page = asked.by_ref().take(limit);
     let mut page: Vec<Json> = page
-        .map(|(_, it)| described(record.run, it, redaction.as_ref()))
+        .map(|(_, it)| described(record.run, &it, redaction.as_ref()))
         .collect();
     let behind = part.more.then_some(numbers.end);
-    let next = asked.next().map(|(number, _)| *number).or(behind);
+    let next = asked.next().map(|(number, _)| number).or(behind);
     leave_out(&mut page);
     let mut value = json!({ "executions": page, "next": next });
     describe::add_sources(&mut value, plan.definition());

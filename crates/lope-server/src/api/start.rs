@@ -54,8 +54,12 @@ pub(crate) fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, 
 
 async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let mut request: StartRequest = call.body()?;
-    if request.key.is_none() {
-        request.key = call.header("idempotency-key").map(str::to_owned);
+    if let Some(header) = call.header("idempotency-key") {
+        let key = request.key.get_or_insert_with(|| header.to_owned());
+        if key != header {
+            let message = format!("key: '{key}', and the header 'Idempotency-Key' says '{header}'");
+            return Err(ApiError::bad(message).hint("give one of them"));
+        }
     }
     let workflow = request.workflow.clone();
     let (run, fresh) = begin(&context, request).await?;

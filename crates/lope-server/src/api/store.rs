@@ -55,7 +55,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::delete("/api/runs/{id}", "removeRun", |context, call| {
         Box::pin(remove_run(context, call))
     })
-    .about("Delete one run that nobody works on, ended or not, also one that is damaged: by its whole id.")
+    .about("Delete one run that nobody works on, ended or not, also one that is damaged: by its whole id. One that can still end while its parent waits for that is refused: cancel it first.")
     .does(&["store remove-run"])
     .answers(Answer::Json("RemovedRun"))
     .for_admins(),

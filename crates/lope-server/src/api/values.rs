@@ -33,8 +33,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::get(
 .answers(Answer::Json("ValuePiece"))];
 
 async fn value(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let from: usize = call.parsed("from")?.unwrap_or(0);
-    let limit: usize = call.parsed("limit")?.unwrap_or(USUAL);
+    let from: usize = call.number("from")?.unwrap_or(0);
+    let limit: usize = call.number("limit")?.unwrap_or(USUAL);
     if !(4..=MOST).contains(&limit) {
         return Err(ApiError::bad(format!("limit: 4 to {MOST}, not {limit}")));
     }

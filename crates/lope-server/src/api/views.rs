@@ -112,7 +112,7 @@ async fn why(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 }
 
 async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let after: u64 = call.parsed("after")?.unwrap_or(0);
+    let after: u64 = call.number("after")?.unwrap_or(0);
     let limit = call.limit(ROWS, ROWS_MOST)?;
     let record = find::run(&context, &call).await?;
     let entries = context
@@ -143,8 +143,8 @@ async fn results(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 
 async fn graph(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let format = call.parsed("format")?.unwrap_or(Format::Svg);
-    let at = call.parsed("at")?;
     let record = find::run(&context, &call).await?;
+    let at = find::row(&call, &record)?;
     let drawing = draw_run(&context, &record, format, at).await?;
     Ok(drawn(format, drawing))
 }
@@ -168,7 +168,7 @@ pub(crate) fn drawn(format: Format, drawing: String) -> reply::Reply {
 }
 
 async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let attempt: Option<u32> = call.parsed("attempt")?;
+    let attempt: Option<u32> = call.number("attempt")?;
     let execution = call.query("execution").map(str::to_owned);
     let (record, redaction) = find::shown(&context, &call).await?;
     let logs = context.logs.clone();

@@ -80,7 +80,12 @@ async fn deploy(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     }
     let value =
         json!({ "workflow": &**plan.name(), "version": plan.version(), "dry_run": dry_run });
-    Ok(reply::json_with(StatusCode::CREATED, &value))
+    let status = if dry_run {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    Ok(reply::json_with(status, &value))
 }
 
 async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {

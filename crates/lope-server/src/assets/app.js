@@ -52,7 +52,8 @@
 
   // Where a person is: what they typed, what they have open, what they stand on.
   const isTyped = (field) => field === document.activeElement || (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
-  const inUse = (part) => $("details.menu[open]", part) || part.contains(document.activeElement) && document.activeElement.matches("select") || $$("input, textarea", part).some(isTyped);
+  const isMarked = (part) => { const marks = getSelection(); return !marks.isCollapsed && (part.contains(marks.anchorNode) || part.contains(marks.focusNode)); };
+  const inUse = (part) => isMarked(part) || $("details.menu[open]", part) || part.contains(document.activeElement) && document.activeElement.matches("select") || $$("input, textarea", part).some(isTyped);
   const alike = (one) => (other) => other.getAttribute("href") === one.getAttribute("href") && other.textContent === one.textContent && other.closest("form")?.action === one.closest("form")?.action;
   const twin = (element, part, made) => $$(element.tagName, made).filter(alike(element))[$$(element.tagName, part).filter(alike(element)).indexOf(element)];
   let skipped = false;
@@ -67,6 +68,13 @@
     $$("[data-cell]", made).forEach((cell) => { if (before.has(cell.dataset.cell) && before.get(cell.dataset.cell) !== cell.textContent) cell.classList.add("moved"); });
   };
 
+  // A token that is not known any more: whoever asks is led to where one is asked for.
+  const isShut = (answer) => {
+    const shut = answer.redirected && new URL(answer.url).pathname.endsWith("/login");
+    if (shut) { streams.forEach((it) => it.end()); say("logged out: load the page again to log in"); }
+    return shut;
+  };
+
   // Replace the parts of the page that changed; what a person has open or is typing in stays.
   let busy = false, again = false;
   const refresh = async () => {
@@ -74,7 +82,7 @@
     busy = true;
     try {
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-      if (!answer.ok) return;
+      if (!answer.ok || isShut(answer)) return;
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
       skipped = false;
       for (const part of $$("[data-part]")) {
@@ -95,7 +103,8 @@
       if (again) { again = false; setTimeout(refresh, 1000); }
     }
   };
-  // What was left alone is made anew when it is closed.
+  // What was left alone is made anew when it is closed, or no text of it is marked any more.
+  document.addEventListener("selectionchange", () => { if (skipped && getSelection().isCollapsed) soon(); });
   document.addEventListener("toggle", (event) => { if (!event.target.open && skipped) soon(); }, true);
 
   // A log that is written while one looks. Whoever reads further up is not dragged along.
@@ -141,6 +150,7 @@
         if (source.readyState === EventSource.OPEN || !streams.has(it) || document.hidden) return;
         try {
           const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+          if (isShut(answer)) return;
           if (answer.ok) { it.close(); it.open(); return heard(); }
         } catch { /* still away */ }
         retry();
@@ -169,7 +179,7 @@
     const at = new Date(time.dateTime);
     const wall = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
     time.title = `${time.dateTime} · ${at.toLocaleString()}`;
-    time.textContent = local() ? wall : time.dateTime.replace("T", " ").replace("Z", "");
+    time.textContent = local() ? wall : time.dateTime.replace("T", " ");
   });
   const clocks = () => { zones.forEach((zone) => { zone.hidden = false; zone.textContent = local() ? "Local time" : "UTC"; }); zoned(); };
   zones.forEach((zone) => zone.addEventListener("click", () => { localStorage.setItem("lope.zone", local() ? "utc" : "local"); clocks(); }));
@@ -193,7 +203,7 @@
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     const text = button.dataset.copy;
-    const done = () => { const was = button.textContent; button.textContent = "copied"; setTimeout(() => { button.textContent = was; }, 1200); };
+    const done = () => { button.dataset.word ??= button.textContent; button.textContent = "copied"; clearTimeout(button.told); button.told = setTimeout(() => { button.textContent = button.dataset.word; }, 1200); };
     if (navigator.clipboard && window.isSecureContext) { navigator.clipboard.writeText(text).then(done); return; }
     const area = document.createElement("textarea");
     area.value = text; document.body.append(area); area.select(); document.execCommand("copy"); area.remove(); done();
@@ -226,7 +236,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
     const search = $("input[type=search]:not([hidden])");
-    if (event.key === "/" && search) { event.preventDefault(); search.focus(); }
+    if (event.key === "/" && search) { event.preventDefault(); search.focus(); search.select(); }
     if (event.key === "j" || event.key === "k") {
       const all = rows();
       if (!all.length) return;

@@ -15,8 +15,9 @@ use crate::bulk::{BulkAction, BulkOperation, ItemOutcome};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
-use crate::search::{PARAMETERS, RunSearch};
+use crate::search::RunSearch;
 use lope_http::commands;
+use lope_http::run_filters::{searched, words};
 use lope_model::Timestamp;
 
 /// Runs shown of an action.
@@ -35,7 +36,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 tbody { @for action in &all { tr {
                     td.tight { (state(action.phase.as_str())) }
                     td { a href=(context.path(&format!("/bulk/{}", action.id))) { (action.operation.as_str()) } }
-                    td.wide { (in_words(&action.query)) }
+                    td.wide { (words(&action.query)) }
                     td.number data-th="found" { (action.found) @if action.more { "+" } } td.number data-th="done" { (action.done) } td.number.less { (action.skipped) } td.number.less { (action.failed) }
                     td.number.tight { (ago(Timestamp::from_millis(action.created_at))) }
                 } } }
@@ -59,24 +60,6 @@ fn show_page(
     shell::show(context, &call.caller, &page, body)
 }
 
-/// A search as a person would say it.
-fn in_words(query: &[(String, String)]) -> String {
-    let words: Vec<String> = query
-        .iter()
-        .map(|(name, value)| format!("{name}:{value}"))
-        .collect();
-    words.join(" ")
-}
-
-/// What a search says, of the parameters of a page.
-pub(crate) fn searched(call: &ApiCall) -> Vec<(String, String)> {
-    let known = |name: &str| PARAMETERS.iter().any(|it| it.name == name);
-    let said = call.query.iter();
-    said.filter(|(name, value)| known(name) && !value.is_empty())
-        .cloned()
-        .collect()
-}
-
 /// How many runs fit, and what may be asked of them.
 pub(crate) async fn ask(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let query = searched(&call);
@@ -91,7 +74,7 @@ pub(crate) async fn ask(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
     let acts = call.caller.right >= Right::Act;
     let body = html! {
         div.head { h1 { "Act on " (number) " runs" } }
-        p.sentence { "They fit " code { (in_words(&query)) } " now; runs that start later are left alone." }
+        p.sentence { "They fit " code { (words(&query)) } " now; runs that start later are left alone." }
         div.card {
             @if !acts { p.dim { "This token may only read." } }
             @else if count == 0 { p.dim { "No run fits." } }
@@ -187,7 +170,7 @@ pub(crate) async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let action = found(&context, &call).await?;
-    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let after: usize = call.number("after")?.unwrap_or(0);
     let (items, more) = action.items(&context.client, after, ROWS).await?;
     let asked = action.done + action.skipped + action.failed;
     let path = context.path(&format!("/bulk/{}", action.id));
@@ -202,7 +185,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         div data-part="progress" {
             p.sentence { (asked) " of " (action.found) " asked: " (action.done) " done, " (action.skipped) " skipped, " (action.failed) " failed." }
             progress max=(action.found.max(1)) value=(if action.is_over() { action.found.max(1) } else { asked }) aria-label="Progress" {}
-            p.dim { "Runs that fitted " code { (in_words(&action.query)) } @if let Some(by) = &action.by { ", asked by " (by) } ", " (ago(Timestamp::from_millis(action.created_at))) "." }
+            p.dim { "Runs that fitted " code { (words(&action.query)) } @if let Some(by) = &action.by { ", asked by " (by) } ", " (ago(Timestamp::from_millis(action.created_at))) "." }
         }
         div.card.flush data-part="runs" {
             @if items.is_empty() { div.empty { "No run fitted." } }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lope::describe;
-use lope::runs::{Execution, RunRecord};
+use lope::runs::{Execution, RunRecord, as_told};
 use maud::{Markup, html};
 use serde_json::{Value as Json, json};
 
@@ -84,9 +84,10 @@ async fn side(context: &ServerContext, record: RunRecord) -> Result<Side, ApiErr
     let history = context.client.history(record.run, &plan, None).await?;
     let executions = history.executions().take(ROWS);
     let executions = executions
+        .filter_map(|it| as_told(&record, it))
         .map(|it| match &redaction {
-            Some(redaction) => (Arc::clone(&it.id), redaction.execution(it)),
-            None => (Arc::clone(&it.id), it.clone()),
+            Some(redaction) => (Arc::clone(&it.id), redaction.execution(&it)),
+            None => (Arc::clone(&it.id), it.into_owned()),
         })
         .collect();
     let mut input = context.client.input(&record).await?;
@@ -121,7 +122,7 @@ fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
     let different: Vec<&Arc<str>> = names.iter().copied().filter(differ).collect();
     let alike = names.len() - different.len();
     html! {
-        p.sentence { (different.len()) " executions differ, " (alike) @if alike == 1 { " is alike." } @else { " are alike." } }
+        p.sentence { (different.len()) @if different.len() == 1 { " execution differs, " } @else { " executions differ, " } (alike) @if alike == 1 { " is alike." } @else { " are alike." } }
         div.columns {
             @for side in [left, right] {
                 div.card {

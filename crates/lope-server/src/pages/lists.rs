@@ -145,10 +145,13 @@ pub(crate) async fn queue(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
     let counts = queues.iter().find(|it| it.queue == name);
     let pace = Pace::of(&context, &name).await?;
     let waiting = waiting(&context, &name).await?;
+    let runners = context.client.runners(RUNNERS).await?;
+    let serves = |it: &RunnerRecord| it.live && it.serves.queues.contains_key(&name);
+    let is_served = runners.iter().any(serves);
     let count = |of: fn(&lope::runs::QueueCount) -> u64| counts.map_or(0, of);
     let body = html! {
         div.head { h1 { "Queue " (name) } span.grow {} span.dim #live {} }
-        p.sentence data-part="sentence" { (standing_of(count(|it| it.due), count(|it| it.owned))) }
+        p.sentence data-part="sentence" { (standing_of(count(|it| it.due), count(|it| it.owned))) @if !is_served { " No runner that is up serves it." } }
         div.card data-part="facts" { dl.facts {
             dt { "Oldest due" } dd { (age(counts.and_then(|it| it.oldest))) }
             dt { "Ended" } dd { (pace.ended()) " of the runs of the last 5 minutes" }

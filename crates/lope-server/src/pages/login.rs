@@ -17,10 +17,15 @@ use crate::reply::Reply;
 const KEPT_SECONDS: u32 = 30 * 24 * 3600;
 
 pub(crate) fn show(context: &ServerContext, call: &ApiCall) -> Reply {
-    let target = own_path(call.query("to"));
+    ask(context, &own_path(call.query("to")), None)
+}
+
+/// The form that a token is asked for with, beside what was wrong with one before.
+fn ask(context: &ServerContext, target: &str, refused: Option<&ApiError>) -> Reply {
     let body = html! {
         div.card {
             h1 { "Lope" }
+            @if let Some(error) = refused { p.note.bad role="alert" { (error.message) @if let Some(hint) = &error.hint { ": " (hint) } } }
             p.dim { "This server needs a token: " code { "lope tokens add NAME" } " makes one." }
             form method="post" action=(context.path("/login")) {
                 input type="hidden" name="to" value=(target);
@@ -29,18 +34,23 @@ pub(crate) fn show(context: &ServerContext, call: &ApiCall) -> Reply {
             }
         }
     };
-    shell::plain(context, "Log in", &body)
+    let mut reply = shell::plain(context, "Log in", &body);
+    if let Some(error) = refused {
+        *reply.status_mut() = error.kind.status();
+    }
+    reply
 }
 
 pub(crate) async fn enter(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     call.expect_type(&["application/x-www-form-urlencoded"])?;
     let token = call.field("token").unwrap_or_default();
+    let target = own_path(call.field("to").as_deref());
     if context.client.token(token.trim()).await?.is_none() {
         let error = ApiError::new(ApiErrorKind::Forbidden, "no such token");
         let error = error.hint("'lope tokens list' shows what there is");
-        return Err(wrong(&context, call.peer, error));
+        let error = wrong(&context, call.peer, error);
+        return Ok(ask(&context, &target, Some(&error)));
     }
-    let target = own_path(call.field("to").as_deref());
     let mut reply = to(&context.path(&target));
     set_cookie(&context, &mut reply, token.trim(), KEPT_SECONDS);
     Ok(reply)

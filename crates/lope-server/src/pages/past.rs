@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use super::parts::exact;
 use super::run_page::RunPage;
+use crate::api::find;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::context::ServerContext;
@@ -34,23 +35,13 @@ pub(crate) async fn asked(
     call: &ApiCall,
     record: &RunRecord,
 ) -> Result<Option<JournalEntry>, ApiError> {
-    let Some(at) = call.parsed::<u64>("at")? else {
+    let Some(at) = find::row(call, record)? else {
         return Ok(None);
     };
-    let none = || {
-        ApiError::bad(format!(
-            "at: the run has rows 1 to {}, not {at}",
-            record.head
-        ))
-    };
-    if !(1..=record.head).contains(&at) {
-        return Err(none());
-    }
-    let rows = context
-        .client
-        .journal_outline(record.run, at - 1, 1)
-        .await?;
-    rows.into_iter().next().map(Some).ok_or_else(none)
+    let rows = context.client.journal_outline(record.run, at - 1, 1);
+    let row = rows.await?.into_iter().next();
+    row.map(Some)
+        .ok_or_else(|| ApiError::bad(format!("at: there is no row {at}")))
 }
 
 impl PastRun {

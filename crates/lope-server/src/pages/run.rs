@@ -1,12 +1,13 @@
 //! A run: its state and why, what failed, its graph, its timeline, what went in and came out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use lope::Redaction;
 use lope::describe;
 use lope::runs::{
     Execution, ExecutionStatus, FinalStatus, Historian, RecentHistory, RunFilter, RunRecord,
-    RunStatus,
+    RunStatus, as_told,
 };
 use lope::tokens::Right;
 use lope::workflows::{self, Format, Plan};
@@ -77,6 +78,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let until = past
         .as_ref()
         .map_or(record.finished_at, |past| Some(past.at));
+    let executions = history.map(|history| executions(record, history, past.is_some()));
     let body = html! {
         (page.head())
         @if past.is_none() { (run_actions::bar(&page, known(&page, &plan, input.as_ref()).await?)) }
@@ -85,8 +87,8 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (page.tabs(""))
         @if let Some(past) = &past { (past.banner(&page)) }
         (cut_off(&page, recent.as_ref().map(|recent| recent.from)))
-        @if let Some(history) = history {
-            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(history, until))) } }
+        @if let Some(executions) = &executions {
+            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(executions, until))) } }
         }
         div.split {
             div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(record, &plan, history, past.as_ref())) } }
@@ -114,6 +116,19 @@ fn why(told: &[String], redaction: Option<&Redaction>) -> Markup {
             details { summary { "and " (others.len()) " more" } ul { @for other in others { li { (shown(other)) } } } }
         }
     }
+}
+
+/// The executions of a run; those of its past as its journal tells them.
+fn executions<'a>(
+    record: &RunRecord,
+    history: &'a Historian<'_>,
+    is_past: bool,
+) -> Vec<Cow<'a, Execution>> {
+    let all = history.executions();
+    if is_past {
+        return all.map(Cow::Borrowed).collect();
+    }
+    all.filter_map(|it| as_told(record, it)).collect()
 }
 
 /// What the buttons of a run's first page are made from.

@@ -87,13 +87,14 @@ impl RunPage<'_> {
         let record = self.record;
         let version = record.version.to_string();
         let end = record.finished_at.unwrap_or_else(clock::now);
+        let so_far = lasted(end.since(record.begun_at()));
         html! {
             div.card { h2 { "Facts" } dl.facts {
                 @if let Some(key) = &record.key { dt { "Key" } dd.mono { (key) } }
                 dt { "Admitted" } dd { (exact(record.created_at)) " · " (ago(record.created_at)) }
                 @if let Some(at) = record.started_at { dt { "Started" } dd { (exact(at)) } }
                 @if let Some(at) = record.finished_at { dt { "Finished" } dd { (exact(at)) } }
-                @if record.finished_at.is_some() || !self.is_past() { dt { "Took" } dd { (lasted(end.since(record.begun_at()))) } }
+                @if record.finished_at.is_some() { dt { "Took" } dd { (so_far) } } @else if runs::has_begun(record) && !self.is_past() { dt { "So far" } dd { (so_far) } }
                 dt { "Queue" } dd { a href=(self.context.path(&format!("/queues/{}", encoded(record.queue.as_str())))) { (record.queue) } ", priority " (record.priority.level()) }
                 dt { "Version" } dd.mono { (version.get(..12).unwrap_or(&version)) }
                 @if !record.tags.is_empty() { dt { "Tags" } dd { @for (name, value) in &record.tags { span.tag { (name) "=" (value) } } } }

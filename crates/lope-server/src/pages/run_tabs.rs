@@ -1,8 +1,9 @@
 //! The other pages of a run: its steps with the one that was picked, its logs, its journal.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use lope::runs::{Execution, ExecutionStatus, RunStatus};
+use lope::runs::{Execution, ExecutionStatus, RunStatus, as_told};
 use lope::tokens::Right;
 use lope_model::Value;
 use maud::{Markup, html};
@@ -24,7 +25,7 @@ const ROWS: usize = 200;
 
 pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let (record, redaction) = find::on_page(&context, &call).await?;
-    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let after: usize = call.number("after")?.unwrap_or(0);
     let plan = context.client.plan(&record).await?;
     let recent = context.client.recent_history(&record, &plan).await?;
     let history = recent.as_ref().map(|recent| &recent.history);
@@ -34,22 +35,22 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
         record: &record,
     };
     let only = call.query("status").map(str::to_owned);
-    let fits = |it: &&Execution| {
+    let fits = |it: &Cow<'_, Execution>| {
         only.as_deref()
             .is_none_or(|only| it.status.as_str() == only)
     };
     let all = history
         .into_iter()
         .flat_map(lope::runs::Historian::executions);
-    let asked = all.filter(fits);
-    let rows: Vec<&Execution> = asked.skip(after).take(ROWS + 1).collect();
+    let asked = all.filter_map(|it| as_told(&record, it)).filter(fits);
+    let rows: Vec<Cow<'_, Execution>> = asked.skip(after).take(ROWS + 1).collect();
     let picked = call
         .query("execution")
         .zip(history)
-        .and_then(|(path, history)| history.execution(path));
+        .and_then(|(path, history)| as_told(&record, history.execution(path)?));
     let picked = picked.map(|it| match &redaction {
-        Some(redaction) => redaction.execution(it),
-        None => it.clone(),
+        Some(redaction) => redaction.execution(&it),
+        None => it.into_owned(),
     });
     let kept = only
         .as_ref()
@@ -151,7 +152,7 @@ pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
 
 pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let record = find::listed(&context.client, call.param("id")).await?;
-    let after: u64 = call.parsed("after")?.unwrap_or(0);
+    let after: u64 = call.number("after")?.unwrap_or(0);
     let rows = context
         .client
         .journal_outline(record.run, after, ROWS + 1)

@@ -6,15 +6,16 @@ use lope::RunId;
 use lope::runs::{FoundRun, RunFilter, RunRecord};
 use maud::{Markup, html};
 
-use super::parts::{ago, cut, empty, lasted, state};
+use super::parts::{ago, brief, cut, empty, lasted, state};
 use super::shell::{self, Page};
-use super::{bulk, encoded, to};
-use crate::api_error::ApiError;
+use super::{encoded, to};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::clock;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
 use crate::search::{FoundRuns, RunSearch};
+use lope_http::run_filters;
 
 /// Runs of a page.
 const ROWS: usize = 50;
@@ -37,25 +38,21 @@ const PRESETS: [(&str, &str); 5] = [
 ];
 
 pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiResult {
-    let search = call.query("q").map(str::to_owned);
-    if let Some(text) = &search {
+    if let Some(text) = call.query("q").map(str::to_owned) {
         if let Some(run) = named(&context, text.trim()).await? {
             return Ok(to(&context.path(&format!("/runs/{run}"))));
         }
-        call.query.extend(words(text));
+        call.query.extend(run_filters::of_words(&text));
     }
     let cursor = context.run_feed.cursor(&context.client).await?;
-    let wanted = RunSearch::read(&context.client, &call).await?;
-    let conflict = conflict(&call);
-    let FoundRuns {
-        records,
-        next,
-        searched,
-    } = match &conflict {
-        None => wanted.page(&context.client, ROWS).await?,
-        Some(_) => FoundRuns::default(),
+    let (found, refused) = match found(&context, &call).await {
+        Ok(found) => (found, None),
+        Err(error) if is_of_filters(&error) => (FoundRuns::default(), Some(error)),
+        Err(error) => return Err(error),
     };
-    let first = call.query("after").is_none();
+    let next = found.next.as_deref();
+    let filters = run_filters::in_words(&call);
+    let first = call.query("after").is_none() && refused.is_none();
     let shown = Page {
         title: "Runs",
         section: "/",
@@ -65,17 +62,55 @@ pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiR
         div.head {
             h1 { "Runs" }
             span.grow {}
-            @if !bulk::searched(&call).is_empty() && !records.is_empty() { a.button href=(format!("{}?{}", context.path("/bulk/ask"), kept(&call))) { "Act on all…" } }
+            @if !filters.is_empty() && !found.records.is_empty() { a.button href=(format!("{}?{}", context.path("/bulk/ask"), run_filters::in_link(&call, ""))) { "Act on all…" } }
             @if first { span.dim #live {} button #fresh.fresh {} button #hold hidden {} }
         }
-        (search_form(&context, search.as_deref(), call.query("workflow")).await?)
+        @if refused.is_none() { p.sentence data-part="sentence" { (sentence(&call, &found, &filters)) } }
+        (search_form(&context, &call).await?)
         (presets(&context, &call))
-        @if let Some(conflict) = &conflict { p.note.bad { (conflict) } }
-        div.card.flush data-part="runs" { (table(&context, &records, &call)) }
-        @if let Some(searched) = searched { p.dim { (searched) " runs were looked at" @if next.is_some() { "; go on with Older" } "." } }
-        (pager(&context, &call, next.as_deref()))
+        @if let Some(error) = &refused { p.note.bad role="alert" { (error.message) @if let Some(hint) = &error.hint { " (" (hint) ")" } } }
+        @else { div.card.flush data-part="runs" { (table(&context, &found.records, &filters)) } }
+        @if let Some(searched) = found.searched { p.dim { (searched) " runs were looked at" @if next.is_some() { "; go on with Older" } "." } }
+        (pager(&context, &call, next))
     };
-    Ok(shell::show(&context, &call.caller, &shown, &body))
+    let mut reply = shell::show(&context, &call.caller, &shown, &body);
+    if let Some(error) = refused {
+        *reply.status_mut() = error.kind.status();
+    }
+    Ok(reply)
+}
+
+async fn found(context: &ServerContext, call: &ApiCall) -> Result<FoundRuns, ApiError> {
+    if let Some(conflict) = conflict(call) {
+        return Err(ApiError::bad(conflict));
+    }
+    let wanted = RunSearch::read(&context.client, call).await?;
+    wanted.page(&context.client, ROWS).await
+}
+
+/// Is it what was asked for that makes no sense? Then it can be mended where it was written.
+fn is_of_filters(error: &ApiError) -> bool {
+    let kinds = [ApiErrorKind::BadRequest, ApiErrorKind::NotFound];
+    kinds.contains(&error.kind)
+}
+
+/// How many runs there are, or fit, as far as a page knows.
+fn sentence(call: &ApiCall, found: &FoundRuns, filters: &str) -> Markup {
+    let count = found.records.len();
+    let (older, more) = (call.query("after").is_some(), found.next.is_some());
+    html! {
+        @match (older, more, count) {
+            (true, _, 1) => "1 older run",
+            (true, ..) => { (count) " older runs" }
+            (false, false, 0) => "No run",
+            (false, false, 1) => "1 run",
+            (false, false, _) => { (count) " runs" }
+            (false, true, _) => { "More than " (count) " runs" }
+        }
+        @if !filters.is_empty() { @if count < 2 && !more { " fits " } @else { " fit " } code { (filters) } }
+        @if more { @if older { ", and there are more" } @else { "; the newest are here" } }
+        "."
+    }
 }
 
 /// The run that a text names: by its id or key, or by the end of its id, as lists show it.
@@ -121,37 +156,18 @@ fn conflict(call: &ApiCall) -> Option<String> {
         })
 }
 
-/// `status:failed tag:a=b` as parameters; a word alone names a workflow.
-fn words(text: &str) -> Vec<(String, String)> {
-    let known = [
-        "status", "workflow", "queue", "tag", "since", "until", "parent", "key", "error",
-    ];
-    text.split_whitespace()
-        .map(|word| match word.split_once(':') {
-            _ if word.starts_with("input.") && word.contains(':') => {
-                ("input".to_owned(), word["input.".len()..].to_owned())
-            }
-            Some((name, value)) if known.contains(&name) => (name.to_owned(), value.to_owned()),
-            _ => ("workflow".to_owned(), word.to_owned()),
-        })
-        .collect()
-}
-
-async fn search_form(
-    context: &ServerContext,
-    search: Option<&str>,
-    workflow: Option<&str>,
-) -> Result<Markup, ApiError> {
+async fn search_form(context: &ServerContext, call: &ApiCall) -> Result<Markup, ApiError> {
     let workflows = context.client.workflows().await?;
+    let offered = workflows.iter().take(OFFERED).map(|it| it.name.as_str());
+    let asked = call.query("workflow");
+    let picked = offered.clone().find(|name| Some(*name) == asked);
     Ok(html! {
         form.row role="search" action=(context.path("/")) {
-            input type="search" name="q" value=[search] aria-label="Search"
+            input type="search" name="q" value=(run_filters::in_box(call, picked)) aria-label="Search"
                 placeholder="Run id, key, or status:failed workflow:orders tag:plan=pro  ( / )";
             select name="workflow" aria-label="Workflow" {
                 option value="" { "Any workflow" }
-                @for known in workflows.iter().take(OFFERED) {
-                    option value=(known.name) selected[workflow == Some(known.name.as_str())] { (cut(&known.name, 60)) }
-                }
+                @for name in offered { option value=(name) selected[picked == Some(name)] { (brief(name, 60)) } }
             }
             button { "Find" }
         }
@@ -169,23 +185,24 @@ fn statuses_of(query: &str) -> Vec<&str> {
 fn presets(context: &ServerContext, call: &ApiCall) -> Markup {
     let mut current: Vec<&str> = call.query_all("status").collect();
     current.sort_unstable();
+    current.dedup();
+    let others = run_filters::in_link(call, "status");
     html! {
         div.presets role="group" aria-label="Presets" {
             @for (word, query) in PRESETS {
                 @let statuses = statuses_of(query);
-                a href=(format!("{}?{query}", context.path("/"))) aria-current=[(statuses == current).then_some("true")] { (word) }
+                a href=(format!("{}?{others}{query}", context.path("/"))) aria-current=[(statuses == current).then_some("true")] { (word) }
             }
         }
     }
 }
 
-fn table(context: &ServerContext, records: &[RunRecord], call: &ApiCall) -> Markup {
+fn table(context: &ServerContext, records: &[RunRecord], filters: &str) -> Markup {
     if records.is_empty() {
-        let filtered = call.query.iter().any(|(_, value)| !value.is_empty());
-        return if filtered {
-            html! { div.empty { p { "No run fits." } a href=(context.path("/")) { "Show all" } } }
-        } else {
+        return if filters.is_empty() {
             empty("No runs yet. Start one:", "lope start examples/hello.yaml")
+        } else {
+            html! { div.empty { p { "No run fits." } a href=(context.path("/")) { "Show all" } } }
         };
     }
     html! {
@@ -206,7 +223,6 @@ pub(crate) fn head() -> Markup {
 }
 
 pub(crate) fn row(context: &ServerContext, record: &RunRecord) -> Markup {
-    let end = record.finished_at.unwrap_or_else(clock::now);
     html! {
         tr {
             td.tight { (state(record.status.as_str())) }
@@ -217,9 +233,23 @@ pub(crate) fn row(context: &ServerContext, record: &RunRecord) -> Markup {
                 @for (name, value) in &record.tags { span.tag { (name) "=" (value) } }
             }
             td.less { (record.queue) }
-            td.number.tight { (ago(record.begun_at())) }
-            td.number.tight.less { (lasted(end.since(record.begun_at()))) }
+            td.number.tight { @if !has_begun(record) { "queued " } (ago(record.begun_at())) }
+            td.number.tight.less { (took(record)) }
         }
+    }
+}
+
+/// Did somebody take it up? One that is over needs nobody any more.
+pub(crate) fn has_begun(record: &RunRecord) -> bool {
+    record.started_at.or(record.finished_at).is_some()
+}
+
+/// How long it took, or takes so far; nothing before it began.
+fn took(record: &RunRecord) -> Markup {
+    let end = record.finished_at.unwrap_or_else(clock::now);
+    html! {
+        @if has_begun(record) { (lasted(end.since(record.begun_at()))) @if record.finished_at.is_none() { " so far" } }
+        @else { span.dim { "–" } }
     }
 }
 
@@ -229,18 +259,8 @@ pub(crate) fn short(record: &RunRecord) -> String {
     format!("…{}", &text[text.len() - SHORT..])
 }
 
-/// What is searched for, as parameters of another page.
-fn kept(call: &ApiCall) -> String {
-    let kept = call
-        .query
-        .iter()
-        .filter(|(name, value)| name != "after" && name != "q" && !value.is_empty());
-    kept.map(|(name, value)| format!("{}={}&", encoded(name), encoded(value)))
-        .collect()
-}
-
 fn pager(context: &ServerContext, call: &ApiCall, next: Option<&str>) -> Markup {
-    let kept = kept(call);
+    let kept = run_filters::in_link(call, "");
     html! {
         div.pager {
             @if call.query("after").is_some() { a.button href=(format!("{}?{kept}", context.path("/"))) { "← Newest" } } @else { span {} }

@@ -31,8 +31,8 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (note(&context, &call))
         div.card.flush data-part="schedules" {
             @if all.is_empty() { (empty("Nothing is started by itself yet:", "lope schedules add nightly examples/hello.yaml --cron '30 6 * * *'")) }
-            @else { table {
-                thead { tr { th { "Status" } th { "Schedule" } th { "When" } th.less { "Workflow" } th { "Next" } th.number.less { "Fired" } th.number.less { "Skipped" } th { "Last run" } th {} } }
+            @else { table.schedules {
+                thead { tr { th { "Status" } th { "Schedule" } th { "When" } th.less.room { "Workflow" } th { "Next" } th.number.less.spare { "Fired" } th.number.less.spare { "Skipped" } th.room { "Last run" } th {} } }
                 tbody { @for record in &all { (row(&context, record, acts)) } }
             } }
         }
@@ -116,10 +116,10 @@ fn row(context: &ServerContext, record: &ScheduleRecord, acts: bool) -> Markup {
             td.tight { (state(describe::schedule_status(&record.entry))) }
             td.wide title=(schedule.name) { a href=(path(context, &schedule.name)) { (schedule.name) } @if let Some(trouble) = &standing.trouble { br; span.state.failed { (trouble.message) } } }
             td.words title=(schedule.timing) { @match schedule.timing.in_words() { Some(words) => (words), None => (schedule.timing) } }
-            td.wide.less { a href=(context.path(&format!("/workflows/{}", encoded(&schedule.workflow)))) { (schedule.workflow) } }
+            td.wide.less.room { a href=(context.path(&format!("/workflows/{}", encoded(&schedule.workflow)))) { (schedule.workflow) } }
             td.tight data-th="next" title=(upcoming.join("\n")) { @if let Some(due) = record.entry.due() { (ahead(due)) } @else { span.dim { "–" } } }
-            td.number.less { (standing.counts.fired) } td.number.less { (standing.counts.skipped) }
-            td.tight data-th="last run" { @if let Some(run) = record.last_run { a.mono href=(context.path(&format!("/runs/{run}"))) { @if record.running { "running" } @else { "last" } } } @else { span.dim { "none" } } }
+            td.number.less.spare { (standing.counts.fired) } td.number.less.spare { (standing.counts.skipped) }
+            td.tight.room data-th="last run" { @if let Some(run) = record.last_run { a.mono href=(context.path(&format!("/runs/{run}"))) { @if record.running { "running" } @else { "last" } } } @else { span.dim { "none" } } }
             td.tight { @if acts { (buttons(context, record)) } }
         }
     }

@@ -1,9 +1,10 @@
 //! The timeline of a run: one row a step, its executions as bars, drawn from what is known of them
 //! alone. Steps with many executions show their spread; what failed is always shown.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope::runs::{Execution, ExecutionStatus, Historian};
+use lope::runs::{Execution, ExecutionStatus};
 use lope_model::Timestamp;
 use maud::{Markup, html};
 
@@ -38,11 +39,11 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    pub(crate) fn of(history: &Historian<'_>, finished_at: Option<Timestamp>) -> Self {
+    pub(crate) fn of(executions: &[Cow<'_, Execution>], finished_at: Option<Timestamp>) -> Self {
         let now = finished_at.unwrap_or_else(clock::now).millis();
         let mut order: Vec<&str> = Vec::new();
         let mut steps: BTreeMap<&str, Vec<Bar>> = BTreeMap::new();
-        for execution in history.executions() {
+        for execution in executions {
             let row = steps.entry(&execution.step).or_default();
             if row.is_empty() {
                 order.push(&execution.step);
@@ -160,8 +161,15 @@ pub(crate) fn draw(bars: &Bars) -> Markup {
 
 /// What a quarter of the width stands for.
 fn moment(bars: &Bars, part: i64) -> Markup {
-    let passed = (bars.to - bars.from) * part / 4;
-    let passed = lasted(lope_model::Span::from_millis(passed.unsigned_abs()));
+    let passed = |part: i64| {
+        let passed = (bars.to - bars.from) * part / 4;
+        lasted(lope_model::Span::from_millis(passed.unsigned_abs()))
+    };
+    // Of a very short run several quarters would say the same.
+    if part > 0 && passed(part) == passed(part - 1) {
+        return html! {};
+    }
+    let passed = passed(part);
     let class = if part % 2 == 0 { "half" } else { "quarter" };
     let anchor = match part {
         0 => "start",

@@ -90,6 +90,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 (runs::head())
                 tbody { @for record in &records { (runs::row(&context, record)) } }
             } @if records.is_empty() { div.empty { "No run of it yet." } } }
+            @if records.len() == RUNS { p { a href=(format!("{}?workflow={}", context.path("/"), encoded(name))) { "All runs of this workflow" } } }
         }
         (versions::card(&context, name, &versions))
     };

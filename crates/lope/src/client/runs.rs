@@ -11,7 +11,7 @@ use lope_flow::law::{EventKind, Plan};
 use lope_model::{RunId, Timestamp};
 use lope_store::runs::{JournalRow, ResultHead, RunFilter, RunRecord, RunnerRecord};
 use lope_store::{StoreError, StoreResult, Watch};
-use lope_why::{Sight, Why, needed_secrets, why};
+use lope_why::{Sight, Why, awaited, needed_secrets, why};
 use serde_json::{Value as Json, json};
 
 use super::Client;
@@ -280,12 +280,22 @@ impl Client {
         let now = clock::now();
         let limits =
             limits::in_the_way(self.store(), record, history.plan(), history.state(), now).await?;
+        let reasons = history.state().why(history.plan(), REASONS);
+        let mut gone = awaited(record, &reasons);
+        if !gone.is_empty() {
+            let asked: Vec<RunId> = gone.iter().copied().collect();
+            let there = self.listed(&asked).await;
+            // What cannot be read is there.
+            let lacks = |all: &Vec<RunRecord>, child| all.iter().all(|it| it.run != child);
+            gone.retain(|child| there.as_ref().is_ok_and(|all| lacks(all, *child)));
+        }
         Ok(why(&Sight {
             limits: &limits,
             secrets: &needed_secrets(&history.state().asked_for(history.plan())),
             record,
-            reasons: &history.state().why(history.plan(), REASONS),
+            reasons: &reasons,
             since: &since,
+            gone: &gone,
             runners: &runners,
             at_work,
             stopped_writer: self.store().upkeep.stopped_writer(),

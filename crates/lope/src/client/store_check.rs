@@ -142,7 +142,7 @@ async fn unreadable_end(store: &Store, run: RunId) -> StoreResult<Option<String>
 }
 
 /// What of an unfinished run cannot be read.
-async fn unreadable(
+pub(super) async fn unreadable(
     store: &Store,
     record: &RunRecord,
     versions: &mut BTreeMap<VersionId, Option<String>>,

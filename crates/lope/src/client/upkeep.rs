@@ -1,12 +1,14 @@
 //! Looking after a store: is it sound, what does it look like, and what may go.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lope_engine::Settings;
+use lope_flow::history::ExecutionStatus;
 use lope_model::{Moment, RunId, Timestamp};
-use lope_store::StoreResult;
-use lope_store::runs::{Cursor, FinalStatus, Prune, RunFilter, RunStatus};
+use lope_store::runs::{Cursor, FinalStatus, Prune, RunFilter, RunRecord, RunStatus};
 use lope_store::store::Finding;
+use lope_store::{StoreError, StoreResult};
 
 use lope_reactive::limit::RECEIPT_KEPT;
 
@@ -56,10 +58,32 @@ impl Client {
         copy::copy(self.store(), target.store(), told).await
     }
 
-    /// Delete one run with all that belongs to it, without reading it: also one that is damaged.
-    /// One whose owner lives is refused. False: there is none of this id.
+    /// Delete one run with all that belongs to it, also one that is damaged. One whose owner lives is
+    /// refused, and so is one that can still end while its parent waits for that. False: there is
+    /// none of this id.
     pub async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
+        if let Some(parent) = self.waiting_parent(run).await {
+            return Err(StoreError::refused(format!(
+                "run {parent} waits for run {run}; cancel it first: lope runs cancel {run}"
+            )));
+        }
         self.store().upkeep.remove_run(run).await
+    }
+
+    /// The parent that waits for a run. One that cannot be read, or was set aside, will not answer.
+    async fn waiting_parent(&self, run: RunId) -> Option<RunId> {
+        let is_live = |record: &RunRecord| matches!(record.status, RunStatus::Live(_));
+        let record = self.listed(&[run]).await.ok()?.pop().filter(is_live)?;
+        let parent = record.parent.as_ref()?;
+        let waiting = self.listed(&[parent.run]).await.ok()?.pop();
+        let waiting = waiting.filter(is_live)?;
+        let plan = self.plan(&waiting).await.ok()?;
+        let history = self.history(waiting.run, &plan, None).await.ok()?;
+        let execution = history.execution(&parent.execution)?;
+        let mut versions = BTreeMap::new();
+        let damage = store_check::unreadable(self.store(), &record, &mut versions).await;
+        let can_end = matches!(damage, Ok(None));
+        (can_end && execution.status == ExecutionStatus::Running).then_some(waiting.run)
     }
 
     /// Give the space of what was deleted back; how many bytes.

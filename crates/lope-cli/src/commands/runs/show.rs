@@ -34,7 +34,10 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
         return Ok(Exit::Done);
     }
     let mut text = head(&record, &value).join("\n");
-    let steps = step_lines(&history, wall(), SHOWN, record.owner.is_none());
+    let steps = match record.started_at.or(record.finished_at) {
+        Some(_) => step_lines(&history, wall(), SHOWN, record.owner.is_none()),
+        None => Vec::new(),
+    };
     if !steps.is_empty() {
         let steps = steps.join("\n");
         let steps = redaction
