@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Iterator
 
@@ -83,6 +84,10 @@ def test_what_belongs_to_a_module_is_not_changed_by_another_name(law: Law, run: 
         stage.run(run)  # type: ignore[arg-type]
     text = str(raised.value)
     assert text.startswith(f"'{name}' belongs to the module and was changed before line ") and text.endswith(": copy it first"), text
+    # It is raised in the user's file, at the line that it names.
+    line = text.partition("before line ")[2].partition(":")[0]
+    told = "".join(traceback.format_exception(raised.value))
+    assert f'test_modules.py", line {line}, in' in told and "running.py" not in told.partition("raise_at")[2], told
     assert (NAMES, TABLE, Known.seen, remembers.__defaults__) == (["a"], {"a": [1]}, [], ([],))
 
 

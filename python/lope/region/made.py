@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 
 def merged(function: Any, *given: Any) -> dict[Any, Any]:
@@ -25,3 +25,9 @@ def left(error: BaseException) -> BaseException:
     made = RuntimeError("coroutine raised StopIteration")
     made.__cause__ = made.__context__ = error
     return made
+
+
+def raise_at(file: str, line: int, error: BaseException) -> NoReturn:
+    """Raises an exception of ours where the user's code has led to it."""
+    exec(compile("\n" * max(line - 1, 0) + "raise error", file, "exec"), {"error": error})
+    raise error

@@ -24,7 +24,7 @@ from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, check_gathered, described
 from .cursors import EnumerateCursor, ZipCursor, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
-from .made import left, merged
+from .made import left, merged, raise_at
 from .named import KNOWN, names_of, title, watch_of
 from .tasks import Gathered, Group, Task, Turns, as_completed, start_tasks
 from .tracking import Home
@@ -81,7 +81,8 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
         client.working.reset(working)
     if watch is not None and (changed := watch.changed()) is not None:
         line = request.get("line", 0)
-        raise TypeError(f"'{title(changed)}' belongs to the module and was changed before line {line}: copy it first")
+        refusal = TypeError(f"'{title(changed)}' belongs to the module and was changed before line {line}: copy it first")
+        raise_at(getattr(module, "__file__", None) or request["module"], line, refusal)
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal

@@ -42,7 +42,7 @@ class Task(Awaitable):
     """As `asyncio.Task`, as far as a workflow needs one; whoever asks what it is hears that it is one."""
 
     _asyncio_future_blocking = False
-    __class__ = property(lambda self: asyncio.Task)  # type: ignore[assignment]
+    __class__ = property(lambda self: asyncio.Task)
 
     def __init__(self, number: int, lane: int, name: str) -> None:
         self._number = number
@@ -197,7 +197,7 @@ class Gathered(Gather):
     """As what `asyncio.gather` returns: its tasks have been started."""
 
     def __init__(self, region: "Region", items: Iterable[Any], collect: bool) -> None:
-        known: dict[int, Task] = {}
+        known: dict[int, Any] = {}
         super().__init__([], collect)
         for each in items:
             check_gathered(each)

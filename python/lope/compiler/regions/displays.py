@@ -66,7 +66,7 @@ class Displays(Frame):
                 parts = [(None, load(whole))]
         return ast.copy_location(_dict([*parts, *pairs[last + 1 :]]), node)
 
-    def with_stars(self, node: ast.Call) -> ast.Call:
+    def with_stars(self, node: ast.Call) -> Any:
         """`f(a, *b, await c)`: the arguments are a list that is made as they come. One `*` alone is unpacked by the call."""
         if len(node.args) == 1 or not any(map(has_await, [*node.args, *(each.value for each in node.keywords)])):
             return node
@@ -79,7 +79,7 @@ class Displays(Frame):
         made.args = [ast.copy_location(ast.Starred(found, ast.Load()), node)]
         return made
 
-    def with_maps(self, node: ast.Call) -> ast.Call:
+    def with_maps(self, node: ast.Call) -> Any:
         """`f(**a, b=await c)`: where a `**` stands, all keywords before it are in one dict, and none is there twice."""
         last = max((index for index, each in enumerate(node.keywords) if has_await(each)), default=-1)
         if not any(each.arg is None for each in node.keywords[: max(last, 0)]):

@@ -86,7 +86,7 @@ class Lifting(Displays):
         """Is it something of the module's, which no await changes?"""
         return isinstance(node, (ast.Name, ast.Attribute)) and callable(quiet_static(node, self))
 
-    def lift(self, node: ast.expr) -> ast.expr:
+    def lift(self, node: ast.expr) -> Any:
         """An expression without awaits; what it awaits is done before."""
         if not has_await(node):
             return node
@@ -198,7 +198,7 @@ class Lifting(Displays):
         made = ast.If(test, [store(name, body, node)], other)
         self.statements([ast.fix_missing_locations(ast.copy_location(made, node))])
 
-    def lift_comprehension(self, node: Any) -> ast.expr:
+    def lift_comprehension(self, node: Any) -> Any:
         """A comprehension that awaits is a loop, with names of its own."""
         if any(each.is_async for each in node.generators):
             self.refuse(node, "an async for", "await a list from an @action and go over that")

@@ -57,7 +57,7 @@ class Renaming(ast.NodeTransformer):
         self._functions -= 1
         return node
 
-    def _comprehension(self, node: Any) -> ast.AST:
+    def _comprehension(self, node: Any) -> Any:
         first = node.generators[0]
         whole = self.visit(first.iter)
         first.iter = ast.Constant(None)
