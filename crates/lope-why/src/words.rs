@@ -104,11 +104,9 @@ impl Why {
                     "{execution} is at work, or waits there for a slot{looked_up}: '{action}', attempt {attempt}{begun}"
                 )
             }
-            Self::Interrupted { execution, attempt } => {
-                format!(
-                    "attempt {attempt} of {execution} was under way when its runner stopped; a new one will be made"
-                )
-            }
+            Self::Interrupted { execution, attempt } => format!(
+                "attempt {attempt} of {execution} was under way when its runner stopped; a new one will be made"
+            ),
             Self::NoSlot { execution, action } => {
                 format!("{execution} ('{action}') waits for a free slot")
             }
@@ -157,10 +155,9 @@ impl Why {
             | Self::Paused { .. }
             | Self::SetAside { .. }
             | Self::NobodyWrites { .. }
-            | Self::NotDue { .. }
-            | Self::NoRunner { .. } => return None,
-            Self::NotTaken { .. } | Self::OwnerGone { .. } | Self::Owned { .. } => return None,
-            Self::Mail { .. } | Self::Cancelling | Self::Idle => return None,
+            | Self::NotDue { .. } => return None,
+            Self::NoRunner { .. } | Self::NotTaken { .. } | Self::OwnerGone { .. } => return None,
+            Self::Owned { .. } | Self::Mail { .. } | Self::Cancelling | Self::Idle => return None,
         })
     }
 

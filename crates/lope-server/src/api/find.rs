@@ -14,7 +14,8 @@ pub(crate) async fn run(context: &ServerContext, call: &ApiCall) -> Result<RunRe
 
 /// The row of a run's journal that `at` names.
 pub(crate) fn row(call: &ApiCall, record: &RunRecord) -> Result<Option<u64>, ApiError> {
-    let (at, head) = (call.number::<u64>("at")?, record.head);
+    let at = call.number::<u64>("at")?;
+    let head = record.head;
     match at.filter(|at| !(1..=head).contains(at)) {
         Some(at) => Err(ApiError::bad(format!(
             "at: the run has rows 1 to {head}, not {at}"

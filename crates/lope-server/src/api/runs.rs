@@ -115,7 +115,8 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let history = recent.as_ref().map(|recent| &recent.history);
     let all = history.into_iter().flat_map(Historian::executions);
     let all: Vec<Cow<'_, Execution>> = all.filter_map(|it| as_told(&record, it)).collect();
-    let (known, all) = (all.len(), all.into_iter());
+    let known = all.len();
+    let all = all.into_iter();
     let is_whole = from == 0 && recent.is_some();
     let mut executions: Vec<Json> = if is_whole {
         all.take(EXECUTIONS).map(described).collect()
