@@ -245,7 +245,7 @@ async fn what_is_hidden_in_a_list_stays_with_its_owner() {
 fn odd_names(long: &str) -> String {
     let gives = |word: &str| {
         format!(
-            "run: \"echo plain words of {word} >&2; printf '{{\\\"token\\\": \\\"tok-1234567\\\"}}'\""
+            "run: \"echo pla''in words of {word} >&2; printf '{{\\\"token\\\": \\\"tok-1234567\\\"}}'\""
         )
     };
     let says = |word: &str| format!("run: \"echo shown words of {word} >&2\"");
