@@ -248,7 +248,7 @@ pub(crate) fn has_begun(record: &RunRecord) -> bool {
 fn took(record: &RunRecord) -> Markup {
     let end = record.finished_at.unwrap_or_else(clock::now);
     html! {
-        @if has_begun(record) { (lasted(end.since(record.begun_at()))) @if record.finished_at.is_none() { " so far" } }
+        @if has_begun(record) { span title=[record.finished_at.is_none().then_some("so far")] { (lasted(end.since(record.begun_at()))) } }
         @else { span.dim { "–" } }
     }
 }
