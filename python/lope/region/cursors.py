@@ -33,7 +33,9 @@ def over(value: Any) -> Any:
 def rest(iterator: Any) -> Any:
     """What is left of an iterator, for one round more of a loop. One of the user's is not asked again where it begins."""
     plain = isinstance(iterator, Cursor) or not isinstance(getattr(type(iterator), "__iter__", rest), types.FunctionType)
-    return iterator if plain else map(next, itertools.repeat(iterator))
+    again: Any = itertools.repeat(iterator)
+    following: Any = next
+    return iterator if plain else map(following, again)
 
 
 class Cursor:

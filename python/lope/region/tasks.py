@@ -42,7 +42,7 @@ class Task(Awaitable):
     """As `asyncio.Task`, as far as a workflow needs one; whoever asks what it is hears that it is one."""
 
     _asyncio_future_blocking = False
-    __class__ = property(lambda self: asyncio.Task)
+    __class__ = property(lambda self: asyncio.Task)  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __init__(self, number: int, lane: int, name: str) -> None:
         self._number = number

@@ -221,7 +221,7 @@ class Lifting(Displays):
                 self.routine.scoped.setdefault(name, []).append(node.lineno)
         made.generators[0].iter = copied(node.generators[0].iter)
         self.pending.append(store(whole, _EMPTY[type(node)], node))
-        inner = self.put_into(whole, made)
+        inner: list[ast.stmt] = list(self.put_into(whole, made))
         for each in reversed(made.generators):
             for condition in reversed(each.ifs):
                 inner = [ast.If(condition, inner, [])]
