@@ -13,6 +13,9 @@ use crate::files::StoreFiles;
 
 /// The byte of the shared index of the log that a writer locks, as SQLite's file format has it.
 const WRITE_BYTE: &str = "120";
+/// How often the list of locks is read before nobody has the lock: the kernel hands it out a page at
+/// a time, and a line that moves to an earlier page meanwhile is in none of them.
+const LOOKS: usize = 5;
 
 /// The process that is in a write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,8 +29,10 @@ impl LockHolder {
     /// Who holds SQLite's write lock of this store; nothing where nobody does, or nobody can tell.
     pub(crate) fn of(files: &StoreFiles) -> Option<Self> {
         let index = std::fs::metadata(files.beside("-shm")).ok()?.ino();
-        let locks = std::fs::read_to_string("/proc/locks").ok()?;
-        let pid = locks.lines().find_map(|line| writer(line, index))?;
+        let pid = (0..LOOKS).find_map(|_| {
+            let locks = std::fs::read_to_string("/proc/locks").ok()?;
+            locks.lines().find_map(|line| writer(line, index))
+        })?;
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (command, is_stopped) = process(&stat)?;
         Some(Self {

@@ -67,9 +67,11 @@ def main(given: list[str]) -> int:
             finished = run_loop(options)
             pause = 0.1
         except (OSError, Closed) as error:
+            trouble_met = f"lope worker: {options.connect} cannot be reached: {str(error) or type(error).__doc__}"
             if local:
+                print(trouble_met, file=sys.stderr)
                 return 1
-            print(f"lope worker: {options.connect} cannot be reached: {error}; trying again in {pause:.1f} s", file=sys.stderr)
+            print(f"{trouble_met}; trying again in {pause:.1f} s", file=sys.stderr)
             finished = False
         except Refused as reason:
             print(f"lope worker: refused: {reason}", file=sys.stderr)
