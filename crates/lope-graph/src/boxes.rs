@@ -27,6 +27,8 @@ pub struct BoxGraph {
 impl BoxGraph {
     pub(super) fn diagram(&self) -> Diagram {
         let items = self.boxes.iter().map(|it| Item {
+            path: String::new(),
+            is_folded: false,
             label: Label {
                 name: super::label::cut(&it.name),
                 kind: it.kind.clone(),
@@ -34,6 +36,7 @@ impl BoxGraph {
                 when: None,
             },
             standing: it.standing,
+            executions: 0,
             panels: Vec::new(),
         });
         let panel = Panel {

@@ -3,9 +3,9 @@
 //! A panel is a block of the definition, an item a step. Arrows that follow from others are left
 //! out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use lope_definition::{BlockId, Definition, Role, Site};
+use lope_definition::{BlockId, Definition, Role, Site, Step};
 
 use super::label::{self, Label};
 use super::layers::reduce;
@@ -31,13 +31,23 @@ pub(super) struct Panel {
 
 #[derive(Debug)]
 pub(super) struct Item {
+    /// The path of the step.
+    pub(super) path: String,
+    /// It holds panels that are not drawn.
+    pub(super) is_folded: bool,
     pub(super) label: Label,
     pub(super) standing: Option<StepStanding>,
+    /// How often the step was executed.
+    pub(super) executions: usize,
     pub(super) panels: Vec<usize>,
 }
 
 impl Diagram {
-    pub(super) fn of(definition: &Definition, standing: Option<&StepStandings>) -> Self {
+    pub(super) fn of(
+        definition: &Definition,
+        standing: Option<&StepStandings>,
+        folded: &BTreeSet<String>,
+    ) -> Self {
         let sites = definition.sites();
         let prefixes = definition.prefixes();
         let ids = (0..definition.blocks.len()).map(|index| BlockId(index as u32));
@@ -46,16 +56,17 @@ impl Diagram {
             let steps = &definition.block(id).steps;
             let items = steps.iter().map(|step| {
                 let path = format!("{}{}", prefixes[id.index()], step.name);
-                let held = step
-                    .kind
-                    .blocks()
-                    .into_iter()
-                    .filter(|(role, _)| *role != Role::Function);
+                let held = held(step);
+                let is_folded = !held.is_empty() && folded.contains(&path);
+                let progress = standing.and_then(|known| known.get(&path));
+                let pending = standing.map(|_| StepStanding::Pending);
                 Item {
                     label: label::of(step),
-                    standing: standing
-                        .map(|known| known.get(&path).copied().unwrap_or(StepStanding::Pending)),
-                    panels: held.map(|(_, child)| child.index()).collect(),
+                    standing: progress.map(|progress| progress.standing).or(pending),
+                    executions: progress.map_or(0, |progress| progress.executions),
+                    panels: if is_folded { Vec::new() } else { held },
+                    path,
+                    is_folded,
                 }
             });
             Panel {
@@ -75,9 +86,10 @@ impl Diagram {
         }
     }
 
-    /// How many items there are.
+    /// How many items are drawn.
     pub(super) fn items(&self) -> usize {
-        self.panels.iter().map(|panel| panel.items.len()).sum()
+        let drawn = self.outside_in().into_iter();
+        drawn.map(|panel| self.panels[panel].items.len()).sum()
     }
 
     /// The panels, each after the one that holds it.
@@ -100,7 +112,7 @@ impl Diagram {
 }
 
 impl Item {
-    /// The name, with the mark of its standing before it.
+    /// The name, with the mark of its standing before it, and how often it was executed.
     pub(super) fn name(&self) -> String {
         self.marked(&self.label.name)
     }
@@ -111,11 +123,33 @@ impl Item {
     }
 
     fn marked(&self, text: &str) -> String {
+        let count = match self.executions {
+            0 | 1 => String::new(),
+            many => format!(" ×{many}"),
+        };
         self.standing.map_or_else(
             || text.to_owned(),
-            |standing| format!("{} {text}", standing.mark()),
+            |standing| format!("{} {text}{count}", standing.mark()),
         )
     }
+}
+
+/// The steps that hold blocks, by path.
+pub(super) fn holders(definition: &Definition) -> BTreeSet<String> {
+    let prefixes = definition.prefixes();
+    let blocks = definition.blocks.iter().zip(prefixes.iter());
+    let steps = blocks.flat_map(|(block, prefix)| block.steps.iter().map(move |it| (prefix, it)));
+    let holders = steps.filter(|(_, step)| !held(step).is_empty());
+    holders
+        .map(|(prefix, step)| format!("{prefix}{}", step.name))
+        .collect()
+}
+
+/// The panels of a step.
+fn held(step: &Step) -> Vec<usize> {
+    let blocks = step.kind.blocks().into_iter();
+    let blocks = blocks.filter(|(role, _)| *role != Role::Function);
+    blocks.map(|(_, child)| child.index()).collect()
 }
 
 fn arrows(definition: &Definition, id: BlockId) -> Vec<(usize, usize)> {

@@ -23,13 +23,15 @@ mod tree;
 
 use std::str::FromStr;
 
+use std::collections::BTreeSet;
+
 use lope_definition::Definition;
 use thiserror::Error;
 
 use diagram::Diagram;
 
 pub use boxes::{BoxGraph, GraphBox};
-pub use standing::{StepStanding, StepStandings, standings};
+pub use standing::{StepProgress, StepStanding, StepStandings, standings};
 
 /// Most steps of a drawing with boxes.
 pub const DRAWN_MAX: usize = 5_000;
@@ -64,7 +66,22 @@ pub fn draw(
     standing: Option<&StepStandings>,
     format: Format,
 ) -> Result<String, TooLarge> {
-    draw_diagram(&Diagram::of(definition, standing), format)
+    draw_folded(definition, standing, &BTreeSet::new(), format)
+}
+
+/// As `draw`; what the steps of these paths hold is left out.
+pub fn draw_folded(
+    definition: &Definition,
+    standing: Option<&StepStandings>,
+    folded: &BTreeSet<String>,
+    format: Format,
+) -> Result<String, TooLarge> {
+    draw_diagram(&Diagram::of(definition, standing, folded), format)
+}
+
+/// The steps that can be folded, by path.
+pub fn holders(definition: &Definition) -> BTreeSet<String> {
+    diagram::holders(definition)
 }
 
 /// Draws any graph.

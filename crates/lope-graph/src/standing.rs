@@ -16,8 +16,15 @@ pub enum StepStanding {
     Failed,
 }
 
+/// How far a step of a run is, and how often it was executed: more than once in a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepProgress {
+    pub standing: StepStanding,
+    pub executions: usize,
+}
+
 /// How far the steps of a run are, by path (`mail/send`).
-pub type StepStandings = BTreeMap<String, StepStanding>;
+pub type StepStandings = BTreeMap<String, StepProgress>;
 
 /// How far each step of a run is: one that has several executions is as far as the one that says
 /// most. While nobody works on the run, what was opened waits.
@@ -33,8 +40,12 @@ pub fn standings<'a>(
         };
         let known = standings
             .entry(execution.step.to_string())
-            .or_insert(standing);
-        *known = (*known).max(standing);
+            .or_insert(StepProgress {
+                standing,
+                executions: 0,
+            });
+        known.standing = known.standing.max(standing);
+        known.executions += 1;
     }
     standings
 }

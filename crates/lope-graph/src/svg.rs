@@ -143,7 +143,16 @@ fn draw_item(svg: &mut String, item: &Item, at: Rect) {
     } else {
         ""
     };
-    let _ = writeln!(svg, "<g class=\"{shape} {family}{conditional}{standing}\">");
+    let folded = if item.is_folded { " folded" } else { "" };
+    let path = if item.is_folded || !item.panels.is_empty() {
+        format!(" data-step=\"{}\"", escaped(&item.path))
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        svg,
+        "<g class=\"{shape} {family}{conditional}{folded}{standing}\"{path}>"
+    );
     let _ = writeln!(svg, "<title>{}</title>", escaped(&item.label.title()));
     rect(svg, "box", at, 8);
     if item.panels.is_empty() {

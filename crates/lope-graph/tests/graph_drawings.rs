@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use lope_definition::{Definition, yaml};
-use lope_graph::{self as graph, Format, StepStanding, StepStandings};
+use lope_graph::{self as graph, Format, StepProgress, StepStanding, StepStandings};
 
 fn example(name: &str) -> Definition {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.yaml"));
@@ -31,18 +31,22 @@ fn check(file: &str, drawing: &str) {
 
 fn standings() -> StepStandings {
     let standings = [
-        ("none", StepStanding::Done),
-        ("book", StepStanding::Running),
-        ("book/train", StepStanding::Done),
-        ("book/note_train", StepStanding::Skipped),
-        ("book/hotel", StepStanding::Failed),
-        ("book/back", StepStanding::Running),
-        ("book/back/cancel", StepStanding::Running),
+        ("none", StepStanding::Done, 1),
+        ("book", StepStanding::Running, 1),
+        ("book/train", StepStanding::Done, 1),
+        ("book/note_train", StepStanding::Skipped, 1),
+        ("book/hotel", StepStanding::Failed, 1),
+        ("book/back", StepStanding::Running, 1),
+        ("book/back/cancel", StepStanding::Running, 12),
     ];
-    standings
-        .into_iter()
-        .map(|(path, standing)| (path.to_owned(), standing))
-        .collect()
+    let progress = standings.map(|(path, standing, executions)| {
+        let progress = StepProgress {
+            standing,
+            executions,
+        };
+        (path.to_owned(), progress)
+    });
+    progress.into_iter().collect()
 }
 
 #[test]

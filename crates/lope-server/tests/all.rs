@@ -13,6 +13,7 @@ mod browser;
 mod browser_keys;
 mod browser_live;
 mod browser_rooms;
+mod browser_timeline;
 mod bulk;
 mod dashboard;
 mod events;

@@ -63,6 +63,8 @@ async fn every_page_behind_a_proxy_leads_only_to_where_the_proxy_does() {
             continue;
         }
         let links = checked(&path, &page).into_iter();
+        // A stretch of time has ever shorter ones in it.
+        let links = links.filter(|link| !(path.contains("zoom=") && link.contains("zoom=")));
         open.extend(links.filter(|link| known.insert(link.clone())));
     }
     for path in [

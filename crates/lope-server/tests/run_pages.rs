@@ -65,6 +65,39 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     rest.split(to).next().unwrap()
 }
 
+/// A stretch of the timeline alone; blocks of the graph folded, and loops with counts.
+async fn a_part_of_the_time_and_of_the_graph(ground: &Ground, run: &str, shown: &str) {
+    let graph = |page: &str| between(page, "data-part=\"graph\"", "</svg>").to_owned();
+    let whole = graph(shown);
+    assert!(whole.contains("✗ one ×100") && whole.contains("data-step=\"many\""));
+    for fold in ["many", "*"] {
+        let folded = page(ground, &format!("/runs/{run}?fold={fold}&zoom=0-1")).await;
+        assert!(folded.contains("data-from=\"0\" data-to=\"1\""), "{folded}");
+        assert!(
+            folded.contains(&format!("/runs/{run}?fold=")),
+            "the other is kept: {folded}"
+        );
+        let folded = graph(&folded);
+        assert!(
+            folded.contains("folded failed\" data-step=\"many\"")
+                || folded.contains("folded done\" data-step=\"many\""),
+            "{folded}"
+        );
+        assert!(!folded.contains("one ×100"), "{folded}");
+    }
+    // What came last is not in the first millisecond, and the whole run is a step away.
+    let first = page(ground, &format!("/runs/{run}?zoom=0-1")).await;
+    let timeline = between(&first, "class=\"timeline\"", "</nav>");
+    assert!(!timeline.contains("title=\"broken\"") && timeline.contains("nothing in this time"));
+    assert!(
+        timeline.contains(&format!("href=\"/runs/{run}\">Whole run<")),
+        "{timeline}"
+    );
+    let wrong = ground.get(&format!("/runs/{run}?zoom=5-2")).await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text());
+    assert!(wrong.text().contains("no stretch of time"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_from_a_step() {
     let ground = Ground::open().await;
@@ -93,6 +126,14 @@ async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_fro
         (1, 1)
     );
     assert!(timeline.contains("<title>100 executions in ") && timeline.contains("×100"));
+    assert!(
+        timeline.contains(": the first was over after ")
+            && timeline.matches("\"tick\"").count() == 3
+    );
+    // Between two attempts nobody is at work: that is hatched.
+    assert!(bars("first", "waited") >= 1);
+    assert!(timeline.contains("class=\"bar waited\" fill=\"url(#waits)\""));
+    a_part_of_the_time_and_of_the_graph(&ground, &run, &shown).await;
 
     // The drawer has both attempts with what they wrote, why the first failed, and the output.
     let drawer = page(&ground, &format!("/runs/{run}/steps?execution=first")).await;

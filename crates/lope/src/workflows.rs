@@ -13,7 +13,9 @@ use lope_why::as_told;
 pub use lope_definition::yaml::{ProblemReport, Snippet};
 pub use lope_definition::{Definition, Problem, Step};
 pub use lope_flow::law::Plan;
-pub use lope_graph::{BoxGraph, Format, GraphBox, StepStanding, draw, draw_boxes};
+pub use lope_graph::{
+    BoxGraph, Format, GraphBox, StepProgress, StepStanding, draw, draw_boxes, draw_folded, holders,
+};
 
 pub use crate::client::DeployedWorkflow;
 

@@ -20,8 +20,11 @@ fn item(number: usize, panels: Vec<usize>) -> Item {
         when: number.is_multiple_of(5).then(|| "when x".into()),
     };
     Item {
+        path: String::new(),
+        is_folded: false,
         label,
         standing: None,
+        executions: 0,
         panels,
     }
 }

@@ -53,7 +53,8 @@
   // Where a person is: what they typed, what they have open, what they stand on.
   const isTyped = (field) => field === document.activeElement || (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
   const isMarked = (part) => { const marks = getSelection(); return !marks.isCollapsed && (part.contains(marks.anchorNode) || part.contains(marks.focusNode)); };
-  const inUse = (part) => isMarked(part) || $("details.menu[open]", part) || part.contains(document.activeElement) && document.activeElement.matches("select") || $$("input, textarea", part).some(isTyped);
+  let brush = null;
+  const inUse = (part) => isMarked(part) || brush && part.contains(brush.area) || $("details.menu[open]", part) || part.contains(document.activeElement) && document.activeElement.matches("select") || $$("input, textarea", part).some(isTyped);
   const alike = (one) => (other) => other.getAttribute("href") === one.getAttribute("href") && other.textContent === one.textContent && other.closest("form")?.action === one.closest("form")?.action;
   const twin = (element, part, made) => $$(element.tagName, made).filter(alike(element))[$$(element.tagName, part).filter(alike(element)).indexOf(element)];
   let skipped = false;
@@ -211,6 +212,50 @@
   document.addEventListener("submit", (event) => {
     const ask = event.target.dataset.ask;
     if (ask && !window.confirm(ask)) event.preventDefault();
+  });
+
+  // What is asked of this page, with another value for one name.
+  const asked = (name, value) => {
+    const url = new URL(location.href);
+    if (value) url.searchParams.set(name, value); else url.searchParams.delete(name);
+    location.assign(url);
+  };
+
+  // A stretch of the timeline that is drawn over is what it shows next.
+  const across = (x) => Math.min(1, Math.max(0, (x - brush.box.left) / brush.box.width));
+  document.addEventListener("pointerdown", (event) => {
+    const area = event.target.closest(".timeline svg");
+    if (!area || event.button !== 0 || event.pointerType === "touch") return;
+    event.preventDefault();
+    brush = { area, line: area.closest(".timeline"), box: area.getBoundingClientRect(), from: event.clientX };
+  });
+  document.addEventListener("pointermove", (event) => {
+    if (!brush) return;
+    brush.mark ??= brush.line.appendChild(Object.assign(document.createElement("div"), { className: "brush" }));
+    const [left, right] = [across(brush.from), across(event.clientX)].sort((one, other) => one - other);
+    const start = brush.box.left - brush.line.getBoundingClientRect().left;
+    brush.mark.style.left = `${start + left * brush.box.width}px`;
+    brush.mark.style.width = `${(right - left) * brush.box.width}px`;
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (!brush) return;
+    const [left, right] = [across(brush.from), across(event.clientX)].sort((one, other) => one - other);
+    const [from, to] = [Number(brush.line.dataset.from), Number(brush.line.dataset.to)];
+    const wide = (right - left) * brush.box.width > 4;
+    brush.mark?.remove();
+    brush = null;
+    const at = (share) => Math.round(from + share * (to - from));
+    if (wide) asked("zoom", `${at(left)}-${Math.max(at(left) + 1, at(right))}`);
+  });
+
+  // A block of a graph is folded and opened by a click on its name.
+  document.addEventListener("click", (event) => {
+    const graph = event.target.closest("[data-fold]");
+    const block = event.target.closest("[data-step]");
+    if (!graph || !block) return;
+    const folded = new Set(graph.dataset.fold.split(",").filter(Boolean));
+    if (!folded.delete(block.dataset.step)) folded.add(block.dataset.step);
+    asked("fold", [...folded].join(","));
   });
 
   const KEYS = [["/", "search"], ["j k", "next and previous row"], ["Enter", "open"], ["1 – 5", "tabs of a run"], ["g r", "runs"], ["g w", "workflows"], ["g s", "schedules"], ["g q", "queues"], ["g u", "runners"], ["g m", "mailboxes"], ["g p", "spaces"], ["g a", "agents"], ["?", "these keys"]];

@@ -1,6 +1,7 @@
 //! A run: its state and why, what failed, its graph, its timeline, what went in and came out.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lope::Redaction;
@@ -20,7 +21,7 @@ use super::past::{self, PastRun};
 use super::run_actions::Known;
 use super::run_page::RunPage;
 use super::run_result::RunResult;
-use super::timeline::{self, Bars};
+use super::timeline::{self, Timeline, Zoom};
 use super::{parts, run_actions, runs};
 use crate::api::find;
 use crate::api::views::shown_tail;
@@ -79,6 +80,8 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         .as_ref()
         .map_or(record.finished_at, |past| Some(past.at));
     let executions = history.map(|history| executions(record, history, past.is_some()));
+    let zoom = zoom(&call)?;
+    let folding = Folding::read(&call, &plan);
     let body = html! {
         (page.head())
         @if past.is_none() { (run_actions::bar(&page, known(&page, &plan, input.as_ref()).await?)) }
@@ -88,10 +91,10 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         @if let Some(past) = &past { (past.banner(&page)) }
         (cut_off(&page, recent.as_ref().map(|recent| recent.from)))
         @if let Some(executions) = &executions {
-            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(executions, until))) } }
+            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Timeline::of(executions, until, zoom), &page.with(&["at", "fold"]))) } }
         }
         div.split {
-            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(record, &plan, history, past.as_ref())) } }
+            div.card { h2 { "Graph" } (folds(&page, &folding)) div.graph data-part="graph" data-fold=(folding.text()) { (graph(record, &folding, history, past.as_ref())) } }
             div data-part="facts" { (page.facts()) }
         }
         div.columns data-part="values" {
@@ -263,13 +266,71 @@ fn last_lines(
 
 fn graph(
     record: &RunRecord,
-    plan: &Plan,
+    folding: &Folding<'_>,
     history: Option<&Historian<'_>>,
     past: Option<&PastRun>,
 ) -> Markup {
     let at = past.map(|past| past.record.head);
     let standings = history.map(|history| workflows::standings(record, history, at));
-    svg(workflows::draw(plan.definition(), standings.as_ref(), Format::Svg).ok())
+    let definition = folding.plan.definition();
+    let drawn =
+        workflows::draw_folded(definition, standings.as_ref(), &folding.folded, Format::Svg);
+    svg(drawn.ok())
+}
+
+/// The part of a run's time that is asked for.
+fn zoom(call: &ApiCall) -> Result<Option<Zoom>, ApiError> {
+    let read = |text: &str| {
+        let problem = || format!("zoom: '{text}' is no stretch of time, as in zoom=0-1500");
+        Zoom::read(text).ok_or_else(|| ApiError::bad(problem()))
+    };
+    call.query("zoom").map(read).transpose()
+}
+
+/// Which of the blocks of a graph are folded.
+struct Folding<'a> {
+    plan: &'a Plan,
+    folded: BTreeSet<String>,
+    holders: BTreeSet<String>,
+}
+
+/// Stands for all of them.
+const ALL: &str = "*";
+
+impl<'a> Folding<'a> {
+    fn read(call: &ApiCall, plan: &'a Plan) -> Self {
+        let holders = workflows::holders(plan.definition());
+        let asked = call.query("fold").unwrap_or_default();
+        let folded = match asked {
+            ALL => holders.clone(),
+            paths => paths.split(',').map(str::to_owned).collect(),
+        };
+        Self {
+            plan,
+            folded: folded.intersection(&holders).cloned().collect(),
+            holders,
+        }
+    }
+
+    fn text(&self) -> String {
+        let folded: Vec<&str> = self.folded.iter().map(String::as_str).collect();
+        folded.join(",")
+    }
+}
+
+/// The ways to fold everything and nothing; single blocks are folded by a click on them.
+fn folds(page: &RunPage<'_>, folding: &Folding<'_>) -> Markup {
+    let kept = page.with(&["at", "zoom"]);
+    let joint = if kept.contains('?') { '&' } else { '?' };
+    let is_all = folding.folded.len() == folding.holders.len();
+    html! {
+        @if !folding.holders.is_empty() {
+            nav.presets data-part="folds" aria-label="Blocks of the graph" {
+                a href=(format!("{kept}{joint}fold={ALL}")) aria-current=[is_all.then_some("true")] { "Fold blocks" }
+                a href=(kept) aria-current=[folding.folded.is_empty().then_some("true")] { "Open blocks" }
+            }
+        }
+    }
 }
 
 /// What is said where only the last part of a long run is shown.

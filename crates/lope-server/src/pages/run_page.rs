@@ -28,6 +28,20 @@ impl RunPage<'_> {
             .path(&format!("/runs/{}{tab}", self.record.run))
     }
 
+    /// The first page of the run, with what is asked of it by these names.
+    pub(crate) fn with(&self, names: &[&str]) -> String {
+        let asked = names
+            .iter()
+            .filter_map(|name| Some((name, self.call.query(name)?)));
+        let asked: Vec<String> = asked
+            .map(|(name, value)| format!("{name}={}", encoded(value)))
+            .collect();
+        match asked.is_empty() {
+            true => self.path(""),
+            false => format!("{}?{}", self.path(""), asked.join("&")),
+        }
+    }
+
     /// Does it show the run as it was? Then nothing of it moves.
     fn is_past(&self) -> bool {
         self.call.query("at").is_some()

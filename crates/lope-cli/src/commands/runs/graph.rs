@@ -38,7 +38,7 @@ pub(crate) async fn run(client: &Client, args: GraphArgs, output: Output) -> Cli
     }
     let words: serde_json::Map<String, serde_json::Value> = standings
         .into_iter()
-        .map(|(step, standing)| (step, standing.word().into()))
+        .map(|(step, progress)| (step, progress.standing.word().into()))
         .collect();
     let value = json!({ "run_id": record.run, "workflow": record.workflow, "seq": history.seq(), "steps": words });
     drawing::present(
