@@ -19,6 +19,7 @@ mod route;
 mod standing;
 mod svg;
 mod text;
+mod timeline;
 mod tree;
 
 use std::str::FromStr;
@@ -32,6 +33,7 @@ use diagram::Diagram;
 
 pub use boxes::{BoxGraph, GraphBox};
 pub use standing::{StepProgress, StepStanding, StepStandings, standings};
+pub use timeline::{BarKind, Spread, Timeline, TimelineBar, TimelineRow, Zoom};
 
 /// Most steps of a drawing with boxes.
 pub const DRAWN_MAX: usize = 5_000;

@@ -13,6 +13,7 @@ use lope_why::as_told;
 pub use lope_definition::yaml::{ProblemReport, Snippet};
 pub use lope_definition::{Definition, Problem, Step};
 pub use lope_flow::law::Plan;
+pub use lope_graph::{BarKind, Spread, Timeline, TimelineBar, TimelineRow, Zoom};
 pub use lope_graph::{
     BoxGraph, Format, GraphBox, StepProgress, StepStanding, draw, draw_boxes, draw_folded, holders,
 };

@@ -11,7 +11,7 @@ use lope::runs::{
     RunStatus, as_told,
 };
 use lope::tokens::Right;
-use lope::workflows::{self, Format, Plan};
+use lope::workflows::{self, Format, Plan, Timeline, Zoom};
 use lope_model::{Timestamp, Value};
 use maud::{Markup, html};
 use serde_json::{Value as Json, json};
@@ -21,7 +21,7 @@ use super::past::{self, PastRun};
 use super::run_actions::Known;
 use super::run_page::RunPage;
 use super::run_result::RunResult;
-use super::timeline::{self, Timeline, Zoom};
+use super::timeline;
 use super::{parts, run_actions, runs};
 use crate::api::find;
 use crate::api::views::shown_tail;
@@ -78,7 +78,8 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     };
     let until = past
         .as_ref()
-        .map_or(record.finished_at, |past| Some(past.at));
+        .map_or(record.finished_at, |past| Some(past.at))
+        .unwrap_or_else(clock::now);
     let executions = history.map(|history| executions(record, history, past.is_some()));
     let zoom = zoom(&call)?;
     let folding = Folding::read(&call, &plan);
