@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import io
 import random
@@ -391,6 +392,8 @@ def hung(*_: Any) -> None:
 
 def main() -> int:
     first, count = int(sys.argv[1]), int(sys.argv[2])
+    # Trees of source are many objects that live for one batch: looking through them again and again finds nothing.
+    gc.set_threshold(200_000, 50, 1_000)
     tried = Tried()
     with tempfile.TemporaryDirectory() as folder:
         for start in range(first, first + count, BATCH):
