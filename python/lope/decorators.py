@@ -236,6 +236,8 @@ def action(
     def make(function: Callable[..., Any]) -> Action[..., Any]:
         if not callable(function) or isinstance(function, (type, Action, Workflow)):
             raise TypeError("@action goes before a function")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"@action goes before a function that returns: {function.__name__} yields; collect the values in a list and return it")
         made: Action[..., Any] = Action(function, name or function.__name__, retry, timeout, limited)
         register(actions, made.name, made)
         return made
@@ -258,7 +260,7 @@ def workflow(target: Any = None, /, *, name: Optional[str] = None) -> Any:
         function = getattr(target, "run", None) if isinstance(target, type) else target
         if not inspect.iscoroutinefunction(function):
             what = f"class {target.__name__} has no 'async def run'" if isinstance(target, type) else "it is not one"
-            if inspect.isasyncgenfunction(function):
+            if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
                 what = "it yields; collect the values in a list and return it"
             raise TypeError(f"@workflow goes before an async function or a class with an async run: {what}")
         made: Workflow[..., Any] = Workflow(target, name or target.__name__)

@@ -151,7 +151,7 @@ async def shielded(x):
 @refused
 async def await_in_a_target(xs):
     del xs[1:]
-    xs[await add(0)] = 1  #! an await in the target of an assignment | await it before
+    xs[await add(0)], y = 1, 2  #! an await in the target of an assignment | await it before
 
 
 @refused
@@ -204,6 +204,15 @@ async def listed(xs):
 @refused
 async def generator_with_awaits(x):
     for each in numbers(x):  #! a generator that is gone over with awaits between | make a list
+        await add(each)
+
+
+@refused
+async def generator_of_its_own(x):
+    def found():
+        yield x
+
+    for each in found():  #! a generator that is gone over with awaits between | make a list
         await add(each)
 
 

@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 import types
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import lope.client
 
@@ -60,10 +60,6 @@ class Flow(Handlers):
             del self.own
         # The value of a run that returns inside a try with finally is made when that is through.
         self.late = root and any(_ends_late(each) or runs_on_cancel(each, self) is not None for each in self.own)
-
-    @functools.cached_property
-    def own(self) -> list[ast.AST]:
-        return list(_own(self.unit.node))
 
     def whole(self) -> None:
         """Compiles the function."""
@@ -330,7 +326,15 @@ class Flow(Handlers):
 
     def _on_Assign(self, node: ast.Assign) -> None:
         value = self.lift(node.value)
-        self.pending.append(ast.copy_location(ast.Assign(self.targets(node.targets), value), node))
+        if not any(map(has_await, node.targets)):
+            self.pending.append(ast.copy_location(ast.Assign(node.targets, value), node))
+            return
+        value = self.kept(value)
+        for each in node.targets:
+            # The whole and the key are computed after the value, one target after the other.
+            target = self.lift_parts(each) if has_await(each) and isinstance(each, (ast.Attribute, ast.Subscript)) else each
+            self.targets([target])
+            self.pending.append(ast.copy_location(ast.Assign([target], value), node))
 
     def targets(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
         for each in nodes:
@@ -345,7 +349,6 @@ class Flow(Handlers):
 
     def _on_AugAssign(self, node: ast.AugAssign) -> None:
         """The left side is read before the right is awaited."""
-        self.targets([node.target])
         target = node.target
         if not isinstance(target, ast.Name):
             target = self.steady(target)  # type: ignore[assignment]
@@ -361,11 +364,12 @@ class Flow(Handlers):
     def steady(self, node: ast.expr) -> ast.expr:
         """A part whose whole and key are computed once."""
         if isinstance(node, ast.Attribute):
-            return ast.copy_location(ast.Attribute(self.kept(node.value), node.attr, ast.Store()), node)
+            return ast.copy_location(ast.Attribute(self.kept(self.lift(node.value)), node.attr, ast.Store()), node)
         assert isinstance(node, ast.Subscript)
         if isinstance(node.slice, ast.Slice):
             self.refuse(node, "an await after a slice", "await it before, into a variable")
-        return ast.copy_location(ast.Subscript(self.kept(node.value), self.kept(node.slice), ast.Store()), node)
+        whole = self.kept(self.lift(node.value))
+        return ast.copy_location(ast.Subscript(whole, self.kept(self.lift(node.slice)), ast.Store()), node)
 
     def _on_Return(self, node: ast.Return) -> None:
         assert node.value is not None
@@ -491,14 +495,6 @@ class _Starting(ast.NodeTransformer):
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self.generic_visit(node) if node is self.flow.unit.node else node
-
-
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function; of functions inside it only themselves."""
-    for child in children(node):
-        yield child
-        if not isinstance(child, (*DEFS, ast.Lambda, ast.ClassDef)):
-            yield from _own(child)
 
 
 def _ends_late(node: ast.AST) -> bool:

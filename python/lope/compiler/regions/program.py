@@ -8,7 +8,7 @@ import functools
 import inspect
 import types
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 from ...decorators import Action, Workflow
 from ...policy import policy_key
@@ -201,6 +201,14 @@ def _has_await(node: ast.AST) -> bool:
     if isinstance(node, ast.comprehension) and node.is_async:
         return True
     return any(has_await(child) for child in children(node))
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function; of functions inside it only themselves."""
+    for child in children(node):
+        yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from own_nodes(child)
 
 
 def _head(node: Any) -> list[ast.AST]:
