@@ -36,3 +36,11 @@ async def parts_of_lists(xs):
     xs[await add(0) :] = [await add(1)]
     xs[await echo(0)] -= 3
     xs[await add(4)] = await echo("too far")
+
+
+@program(([1, 2, 3],))
+async def slices_that_grow(xs):
+    both = xs
+    xs[1:2] += [await add(5)]
+    xs[await add(2) :] *= await add(1)
+    return xs, both is xs

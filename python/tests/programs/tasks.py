@@ -373,3 +373,9 @@ async def gathers_what_cannot_be():
         except TypeError as error:
             log.append(str(error))
     return log
+
+
+@program((1,))
+async def tasks_awaited_where_they_start(x):
+    first = await asyncio.create_task(add(x))
+    return first, await asyncio.ensure_future(add(first)), [await asyncio.create_task(add(n), name="n") for n in range(2)]

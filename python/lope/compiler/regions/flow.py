@@ -366,8 +366,6 @@ class Flow(Handlers):
         if isinstance(node, ast.Attribute):
             return ast.copy_location(ast.Attribute(self.kept(self.lift(node.value)), node.attr, ast.Store()), node)
         assert isinstance(node, ast.Subscript)
-        if isinstance(node.slice, ast.Slice):
-            self.refuse(node, "an await after a slice", "await it before, into a variable")
         whole = self.kept(self.lift(node.value))
         return ast.copy_location(ast.Subscript(whole, self.kept(self.lift(node.slice)), ast.Store()), node)
 

@@ -13,7 +13,7 @@ from ...decorators import Action, Workflow
 from ...region.trees import children, walk
 from .. import code
 from ..code import Code, listed, literal, op
-from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
+from ..options import AWAITABLE, GATHER, SLEEP, START, STARTING, WAIT_FOR, Options, call_options
 from ..static import frame_knows, quiet_static
 from .awaiter import returned
 from .displays import Displays
@@ -303,7 +303,7 @@ class Lifting(Displays):
             return
         found = quiet_static(node.func, self)
         self.whole_program.starts |= _is_one_of(found, START)
-        if found is None or _is_one_of(found, AWAITABLE):
+        if found is None or _is_one_of(found, (*AWAITABLE, *STARTING)):
             return
         found = getattr(found, "__func__", found) if isinstance(found, types.MethodType) else found
         if not isinstance(found, types.FunctionType) or not frame_knows(found):
