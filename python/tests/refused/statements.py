@@ -32,6 +32,13 @@ async def async_comprehension(source):
 
 
 @refused
+async def import_of_lope(x):
+    from lope import gather as several  #! an import of lope inside a workflow | top of the module
+
+    return await several(add(x), add(x))
+
+
+@refused
 async def global_statement():
     global TABLE  #! a global statement | return the value
     TABLE = {}

@@ -108,8 +108,9 @@ class Flow(Handlers):
         for each in self.own:
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
-            if isinstance(each, (ast.Import, ast.ImportFrom)) and _imports(each, "asyncio"):
-                self.refuse(each, "an import of asyncio inside a workflow", "import it at the top of the module")
+            module = _meant(each) if isinstance(each, (ast.Import, ast.ImportFrom)) else None
+            if module is not None:
+                self.refuse(each, f"an import of {module} inside a workflow", "import it at the top of the module")
             if _is_ours(each):
                 self.refuse(each, "a name that begins with _lope", "choose another one: these are Lope's own")
             if isinstance(each, ast.Global):
@@ -506,9 +507,10 @@ def _is_ours(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.arg)) and isinstance(name, str) and name.startswith("_lope")
 
 
-def _imports(node: Any, module: str) -> bool:
+def _meant(node: ast.Import | ast.ImportFrom) -> Optional[str]:
+    """The module that it imports of those whose functions mean something else in a workflow."""
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-    return any(each.partition(".")[0] == module for each in names)
+    return next((top for top in (each.partition(".")[0] for each in names) if top in ("asyncio", "lope")), None)
 
 
 def _is_async(function: Any) -> bool:
