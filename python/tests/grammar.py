@@ -278,7 +278,7 @@ LIST_FORMS = (
     "dict(k=@x)['k']", "@x.__iadd__([@i])", "(await gather(given(@x), given(@y)))[@j % 2]", "[await given(@x) for _ in range(2)]",
     "list(itertools.islice(@x, 0, None, 2))",
     "[await add(i) for i in flat(@x)[:2]]", "[v for v in flat(@x)[:3] if await add(v) > 2]", "[*@x, await add(@n)]", "[*await given(@x), *@y]",
-    "[[await add(v) for v in flat(row)[:2]] for row in [@x, @y]]", "[(i, await add(@n)) for i, v in enumerate(@x[:2])]",
+    "[[await add(v) for v in flat(row)[:2]] + [await add(0)] for row in [@x, @y]]", "[(i, await add(@n)) for i, v in enumerate(@x[:2])]",
     "sorted({await add(v) for v in flat(@x)[:3]})", "[await add(a) for a in flat(@x)[:2]]", "list((await gather(*[given(v) for v in [@x, @y]]))[0])",
 )  # fmt: skip
 
