@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -207,3 +208,9 @@ async def apart() -> list[Any]:
 def test_what_is_gathered_has_a_stack_of_its_own(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awaiting, "_OUTSIDE", sys.getrecursionlimit() - 40)
     assert Stage(law=law).run(apart) == [*range(60, -1, -1)]
+
+
+def test_a_workflow_that_is_a_function_is_no_base() -> None:
+    with pytest.raises(TypeError) as caught:
+        types.new_class("Sub", (apart,))
+    assert str(caught.value) == "testing.apart is a workflow and no class: only a class may be a base of another"

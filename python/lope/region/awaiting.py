@@ -15,7 +15,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
 from .. import client, signals, spans
-from ..decorators import Action, Workflow, workflows
+from ..decorators import Action, Workflow, called, workflows
 from ..policy import policy_key
 from ..values.arguments import encode_arguments
 from ..values.encode import Encoded
@@ -78,8 +78,10 @@ def _read(value: Any) -> Pending:
     if found is not None:
         return Pending(found, name, given)
     arguments = {each: given[each] for each in _parameters(code) if each in given}
+    if value in called:
+        return Pending("workflow", called[value], arguments)
     for each in workflows.values():
-        if getattr(each.function, "__code__", None) is code:
+        if getattr(each.function, "__code__", None) is code and not isinstance(each.target, type):
             return Pending("workflow", each.name, arguments)
     if "<locals>" in name:
         return Pending("nested", name.rpartition(".")[2], arguments)
@@ -216,7 +218,9 @@ def _start(call: Pending, region: "Region") -> dict[str, Any]:
 
 def _sleep(call: Pending, region: "Region") -> dict[str, Any]:
     span = call.given["span"] if "span" in call.given else call.given["delay"]
-    return {"kind": "sleep", "span": _span(span)}
+    if call.given.get("result") is None:
+        return {"kind": "sleep", "span": _span(span)}
+    return {"kind": "sleep_result", "span": _span(span), "kept": region.heap.put("kept", call.given["result"])}
 
 
 def _span(span: Any) -> str:

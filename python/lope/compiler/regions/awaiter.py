@@ -107,6 +107,7 @@ def _waits(frame: "Frame") -> list[dict[str, Any]]:
     return [
         _returning(frame, _is("same"), lambda: listed([literal("="), _part("at")])),
         _case(frame, _is("sleep"), {"sleep": {"span": _part("span").to_json()}}, lambda _: literal(None)),
+        _case(frame, _is("sleep_result"), {"sleep": {"span": _part("span").to_json()}}, lambda _: listed([literal("k"), _part("kept")])),
         _case(frame, _is("signal"), {"wait": signal}, answer),
         _case(frame, _is("signal_timeout"), {"wait": timed}, answer),
         _case(frame, _is("signal_default"), {"wait": default}, answer),

@@ -288,11 +288,8 @@ class Lifting(Displays):
             return Options(found, found.policy)
         if isinstance(found, Workflow):
             return found
-        if not _is_one_of(found, SLEEP):
-            return None
-        if len(node.args) > 1 or any(each.arg != "delay" for each in node.keywords) and found is asyncio.sleep:
-            self.refuse(node, "a sleep with a result", "sleep, and use the value itself")
-        return "sleep"
+        with_result = len(node.args) > 1 or any(each.arg != "delay" for each in node.keywords)
+        return "sleep" if _is_one_of(found, SLEEP) and not (with_result and found is asyncio.sleep) else None
 
     def quiet_options(self, node: ast.Call) -> Optional[Options]:
         return call_options(node, self)
