@@ -381,3 +381,28 @@ class Again:
     async def run(self, n):
         self.seen.append(await add(n))
         return await self.run(n - 1) if n else self.seen
+
+
+class Private:
+    def __init__(self):
+        self.seen = 0
+
+    async def __step(self, x):
+        self.seen += await add(x)
+        return self.seen
+
+    async def go(self, x):
+        return [await self.__step(x), await gather(self.__step(1))]
+
+
+class Secret(Private):
+    async def __step(self, x):
+        return "secret"
+
+    async def go(self, x):
+        return [*await super().go(x), await self.__step(x)]
+
+
+@program((1,))
+async def private_methods(x):
+    return await Private().go(x), await Secret().go(x)

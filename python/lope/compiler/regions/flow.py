@@ -24,7 +24,7 @@ from .handlers import Handlers, runs_on_cancel
 from .loops import TURNED
 from .mistakes import check_node, check_plain, check_uncalled
 from .program import FRAME, Routine, Whole, async_methods, has_await
-from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
+from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, private, region_function, store
 
 ROOT = 1
 
@@ -193,7 +193,7 @@ class Flow(Handlers):
                 for each in named_by(found):
                     self.use(each)
         elif isinstance(node, ast.Attribute):
-            self.use_methods(node.attr)
+            self.use_methods(private(node.attr, self.unit.owner))
         elif found is getattr:
             for name in self.async_methods:
                 self.use_methods(name)
