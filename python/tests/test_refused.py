@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import refused
+from generated import load
 from lope import CompileError, action, workflow
 from lope.decorators import Workflow
 
@@ -84,3 +85,23 @@ def test_actions_and_workflows_do_not_yield(text: str) -> None:
         with pytest.raises(TypeError) as caught:
             decorator(made["work"])
         assert str(caught.value) == f"@{decorator.__name__} goes before {said}; collect the values in a list and return it"
+
+
+SAME = """
+from lope import workflow
+
+async def f(x): return x
+
+first = f
+
+async def f(x): return await first(x) + 1
+
+@workflow(name="refused.same_names")
+async def both(x): return await first(x), await f(x)
+"""
+
+
+def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        load(tmp_path / "same_names.py", SAME).both.compile()
+    assert (caught.value.line, caught.value.reason) == (8, "another async function that is called 'f', too")
