@@ -214,7 +214,7 @@ class Writer:
     def timed(self, depth: int, indent: str) -> None:
         if sys.version_info < (3, 11):
             return self.guarded(depth, indent)
-        self.lines.append(f"{indent}async with asyncio.timeout({self.one('60', 'None')}):")
+        self.lines.append(f"{indent}async with asyncio.timeout({self.one('86_400', 'None')}):")
         self.block(depth - 1, indent + "    ")
 
     def door(self, depth: int, indent: str) -> None:

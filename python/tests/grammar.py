@@ -351,7 +351,7 @@ STATEMENTS = (
     "log.append(@n if await add(@n) > 2 else @x)", "log.append([v for v in @x if v is not None and (w := v)])",
     "log.append(await @o.fetch(@n))", "log.append(await @o.guarded(2 * @n))", "call = given(@x); log.append(await gather(call, add(@n), call))",
     "(a, *rest), b = [await add(@n), *flat(@x)], await add(@i); log.append(rest)", "log.append(dict(**{'u': @n}, v=await add(1), **@k) if not {'u', 'v'} & {*@k} and all(isinstance(k, str) for k in @k) else 0)",
-    "kept = gather(add(@n), given([@n])); log.append(kept.done()); log.append(await kept)", "log.append(await asyncio.wait_for(held(@x[:], @n), 60))",
+    "kept = gather(add(@n), given([@n])); log.append(kept.done()); log.append(await kept)", "log.append(await asyncio.wait_for(held(@x[:], @n), 86_400))",
     "log.append(await asyncio.wait_for(add(@n), None))", "@n = (await add(@n)) + @n * (await add(1))", "@x[await add(-1):] = [await add(@n)]", "@k[await add(@n)] = @A", "@x[await echo(0)] += await add(@n)", "await asyncio.sleep(0)",
     "log.append([await t for t in asyncio.as_completed([given([@n])])])", "rounds = Rounds(2); log.append([await add(v) for v in rounds] + [*rounds])",
     "first = second = @x; second.append(@i); log.append(first is second)", "log.append([*itertools.pairwise(flat(@x))])",
