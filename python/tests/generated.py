@@ -387,6 +387,7 @@ def forget(module: Any) -> None:
     for each in caches:
         if isinstance(each, functools._lru_cache_wrapper):
             each.cache_clear()
+    gc.collect()
 
 
 def written(seeds: range, folder: Path, name: str) -> tuple[dict[int, str], Any]:
@@ -430,7 +431,8 @@ def hung(*_: Any) -> None:
 
 def main() -> int:
     first, count = int(sys.argv[1]), int(sys.argv[2])
-    # Trees of source are many objects that live for one batch: looking through them again and again finds nothing.
+    # Trees of source are many objects that live for one batch: looking through them again and again finds nothing. What a batch
+    # leaves behind is collected at its end.
     gc.set_threshold(200_000, 50, 1_000)
     tried = Tried()
     with tempfile.TemporaryDirectory() as folder:

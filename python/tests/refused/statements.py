@@ -3,6 +3,7 @@
 # mypy: ignore-errors
 import asyncio
 import contextlib
+import sys
 import time
 
 from lope import gather, sleep
@@ -256,10 +257,13 @@ async def gather_in_a_plain_function(x):
     return await several([x])  #! 'several' calls asyncio.gather, and is no async function | write async def
 
 
-@refused
 async def group_without_a_block(x):
     group = asyncio.TaskGroup()  #! a TaskGroup outside of its block | async with asyncio.TaskGroup()
     return group, await add(x)
+
+
+if sys.version_info >= (3, 11):
+    refused(group_without_a_block)
 
 
 @refused
