@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from differential import binary
 from lope import Retry, action, gather, sleep, wait_signal, workflow
 from lope.compiler.source import shown_file
 from lope.region import awaiting
+from lope.region import heap as heaps
 from lope.testing import Law, Stage, Stuck
 
 KINDS = {"M": "PyMethod", "C": "PyChange", "T": "PyTake"}
@@ -208,6 +210,31 @@ async def apart() -> list[Any]:
 def test_what_is_gathered_has_a_stack_of_its_own(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awaiting, "_OUTSIDE", sys.getrecursionlimit() - 40)
     assert Stage(law=law).run(apart) == [*range(60, -1, -1)]
+
+
+@workflow(name="testing.keeps_calls")
+async def keeps_calls() -> list[int]:
+    found = []
+
+    async def inner(n: int) -> int:
+        return len(found) + n
+
+    for n in range(3):
+        call = inner(n)
+        await sleep(1)
+        found.append(await call)
+    return found
+
+
+def test_calls_that_were_awaited_are_let_go(law: Law) -> None:
+    """A worker lives long, and a call leads to the variables of the function around it, and so to itself."""
+    heaps._KEPT.clear()
+    gc.collect()
+    before = len(awaiting._MADE)
+    assert Stage(law=law).run(keeps_calls) == [0, 2, 4]
+    heaps._KEPT.clear()
+    gc.collect()
+    assert len(awaiting._MADE) == before
 
 
 def test_a_workflow_that_is_a_function_is_no_base() -> None:

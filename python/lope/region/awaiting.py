@@ -128,6 +128,8 @@ def described(value: Any, region: "Region") -> dict[str, Any]:
     call.used = True
     region.heap.touch(value)
     found: dict[str, Any] = globals()[f"_{call.kind}"](call, region)
+    # It may lead to the variable that holds it, and would never be let go.
+    call.given = {}
     return found
 
 
