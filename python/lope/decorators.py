@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import weakref
 from datetime import datetime
 from typing import Any, Awaitable, Callable, Coroutine, Generic, Optional, TypeVar, Union, cast, overload
 
@@ -37,6 +38,8 @@ R_co = TypeVar("R_co", covariant=True)
 
 actions: dict[str, "Action[..., Any]"] = {}
 workflows: dict[str, "Workflow[..., Any]"] = {}
+# Calls of workflows that are classes, and the names of these: to look at they are calls of methods, which others may share.
+called: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 class Action(Generic[P, R]):
@@ -130,7 +133,9 @@ class Workflow(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         if isinstance(self.target, type):
-            return cast("Coroutine[Any, Any, R]", self.target().run(*args, **kwargs))
+            made = cast("Coroutine[Any, Any, R]", self.target().run(*args, **kwargs))
+            called[made] = self.name
+            return made
         return cast("Coroutine[Any, Any, R]", self.target(*args, **kwargs))
 
     @functools.cached_property
@@ -155,6 +160,12 @@ class Workflow(Generic[P, R]):
         made: Workflow[P, R] = Workflow(self.target, self.name)
         made.options = {**self.options, **{name: each for name, each in given.items() if each is not None}}
         return made
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Classes may have one among their bases, if it is a class."""
+        if not isinstance(self.target, type):
+            raise TypeError(f"{self.name} is a workflow and no class: only a class may be a base of another")
+        return (self.target,)
 
     def __reduce__(self) -> Any:
         return _same_workflow, (self.name,)
@@ -236,6 +247,8 @@ def action(
     def make(function: Callable[..., Any]) -> Action[..., Any]:
         if not callable(function) or isinstance(function, (type, Action, Workflow)):
             raise TypeError("@action goes before a function")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"@action goes before a function that returns: {function.__name__} yields; collect the values in a list and return it")
         made: Action[..., Any] = Action(function, name or function.__name__, retry, timeout, limited)
         register(actions, made.name, made)
         return made
@@ -258,7 +271,7 @@ def workflow(target: Any = None, /, *, name: Optional[str] = None) -> Any:
         function = getattr(target, "run", None) if isinstance(target, type) else target
         if not inspect.iscoroutinefunction(function):
             what = f"class {target.__name__} has no 'async def run'" if isinstance(target, type) else "it is not one"
-            if inspect.isasyncgenfunction(function):
+            if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
                 what = "it yields; collect the values in a list and return it"
             raise TypeError(f"@workflow goes before an async function or a class with an async run: {what}")
         made: Workflow[..., Any] = Workflow(target, name or target.__name__)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import io
 import random
@@ -28,7 +29,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from differential import binary, durably, plainly  # noqa: E402
 from grammar import (  # noqa: E402
-    ANY_FORMS, CASES, CHANGES, DICTS, HEAD, LIST_FORMS, LISTS, NUMBER_FORMS, NUMBERS, OBJECTS, PRELUDE, SHOWN, STATEMENTS, TESTS, TOKEN,
+    ANY_FORMS, CASES, CHANGES, DICTS, HEAD, LIST_FORMS, LISTS, METHODS, NUMBER_FORMS, NUMBERS, OBJECTS, PRELUDE, SHOWN, STATEMENTS, TESTS, TOKEN,
     TOKENS,
 )  # fmt: skip
 from lope import CompileError  # noqa: E402
@@ -51,8 +52,10 @@ class Writer:
         self.dice = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
+        # Is it a class with a method `run`?
+        self.classy = self.dice.random() < 0.2
 
-    def one(self, *choices: str) -> str:
+    def one(self, *choices: Any) -> Any:
         return self.dice.choice(choices)
 
     def n(self) -> str:
@@ -87,7 +90,7 @@ class Writer:
         return self.form(CHANGES)
 
     def simple(self) -> str:
-        return self.form(STATEMENTS)
+        return self.form(METHODS if self.classy and self.dice.random() < 0.2 else STATEMENTS)
 
     def form(self, forms: tuple[str, ...]) -> str:
         """One of the forms, with what its tokens stand for: `@x` and `@y` are the same list wherever they stand in it."""
@@ -109,7 +112,7 @@ class Writer:
             return
         kinds: list[Callable[[int, str], None]] = [
             self.branch, self.loop, self.loop, self.attempt, self.attempt, self.manager, self.matching, self.counting, self.task, self.batches,
-            self.guarded, self.group, self.unbound, self.retried, self.machine, self.several,
+            self.guarded, self.group, self.unbound, self.retried, self.machine, self.several, self.cancelled, self.timed, self.door, self.defined,
         ]  # fmt: skip
         self.dice.choice(kinds)(depth, indent)
 
@@ -125,6 +128,9 @@ class Writer:
         over = self.one(
             "range(3)", self.x(), f"list({self.x()})", f"enumerate({self.x()})", f"zip({self.x()}, range(4))", f"{self.k()}.items()",
             f"{self.k()}", f"reversed({self.x()})", f"sorted({self.k()}, key=str)", "'ab'", f"list({self.k()}.values())", f"seen", f"(v for v in list({self.x()}))",
+            f"itertools.pairwise({self.x()})", f"itertools.chain({self.x()}, {self.x()})", f"map(keep, {self.x()})", f"Rounds({self.n()} % 4)", f"Indexed({self.x()})",
+            f"iter({self.x()})", "csv.reader(['a,b', 'c,d'])", "csv.DictReader(io.StringIO('k,v\\n1,2\\n3,4'))", "re.finditer('[ab]', 'a-b-a')",
+            f"UserList({self.x()})", f"ChainMap({self.k()}, {{9: 9}}).items()", f"filter(None, {self.x()})", f"enumerate({self.x()}, 2)",
         )  # fmt: skip
         self.lines += [f"{indent}for i in {over}:", f"{inner}log.append(0)", f"{inner}if len(log) > 60:", f"{inner}    break"]
         self.block(depth - 1, inner)
@@ -196,6 +202,36 @@ class Writer:
             f"{inner}{name}2 = {name}.create_task(deep(2, []))", f"{indent}log.append([{name}1.result(), {name}2.result()])",
         ]  # fmt: skip
 
+    def cancelled(self, depth: int, indent: str) -> None:
+        """A task that never begins."""
+        name = self.fresh("t")
+        self.lines += [f"{indent}{name} = asyncio.create_task(held(log, {self.n()}))", f"{indent}log.append({name}.cancel())"]
+        self.block(0, indent)
+        self.lines += [
+            f"{indent}log.append([type(r).__name__ for r in await gather({name}, return_exceptions=True)])", f"{indent}log.append({name}.cancelled())",
+        ]  # fmt: skip
+
+    def timed(self, depth: int, indent: str) -> None:
+        if sys.version_info < (3, 11):
+            return self.guarded(depth, indent)
+        self.lines.append(f"{indent}async with asyncio.timeout({self.one('86_400', 'None')}):")
+        self.block(depth - 1, indent + "    ")
+
+    def door(self, depth: int, indent: str) -> None:
+        self.lines.append(f"{indent}async with Door({self.one('log', self.x())}) as w:")
+        self.block(depth - 1, indent + "    ")
+        if self.dice.random() < 0.3:
+            self.lines.append(f"{indent}    raise LookupError('behind the door')")
+
+    def defined(self, depth: int, indent: str) -> None:
+        """A function that is defined where something is awaited."""
+        name, inner = self.fresh("made"), indent + "    "
+        word, wait = self.one(("", ""), ("async ", "await "))
+        self.lines += [
+            f"{indent}{word}def {name}(v=await add({self.n()}), *, w={self.number()}):", f"{inner}log.append({self.n()})", f"{inner}return [v, w, {self.x()}]",
+            f"{indent}log.append({wait}{name}()); log.append({wait}{name}(1, w=2))",
+        ]  # fmt: skip
+
     def unbound(self, depth: int, indent: str) -> None:
         """A variable that may have no value."""
         inner = indent + "    "
@@ -255,6 +291,9 @@ class Writer:
         parts = ", ".join(each for each in SHOWN if each in used)
         same = [each for each in ("d is e", "p is q", "xs is acc.items") if set(re.findall("[a-z]+", each)) - {"is", "items"} <= used]
         ending = f"    return [shown([{parts}, log[:80]]), {', '.join(['xs is zs', *same])}]"
+        if self.classy:
+            lines = [*given, "    self.noted, self.n = log, a", *self.lines, ending.replace("log[:80]", "self.n, log[:80]")]
+            return "\n".join([f"class {name}(Noting):", "    async def run(self, xs, ys, a, b):", *[f"    {each}".replace("\n", "\n    ") for each in lines]])
         return "\n".join([f"async def {name}(xs, ys, a, b):", *given, *self.lines, ending])
 
 
@@ -348,6 +387,7 @@ def forget(module: Any) -> None:
     for each in caches:
         if isinstance(each, functools._lru_cache_wrapper):
             each.cache_clear()
+    gc.collect()
 
 
 def written(seeds: range, folder: Path, name: str) -> tuple[dict[int, str], Any]:
@@ -391,6 +431,9 @@ def hung(*_: Any) -> None:
 
 def main() -> int:
     first, count = int(sys.argv[1]), int(sys.argv[2])
+    # Trees of source are many objects that live for one batch: looking through them again and again finds nothing. What a batch
+    # leaves behind is collected at its end.
+    gc.set_threshold(200_000, 50, 1_000)
     tried = Tried()
     with tempfile.TemporaryDirectory() as folder:
         for start in range(first, first + count, BATCH):

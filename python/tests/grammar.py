@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 HEAD = '''
-import asyncio, collections, copy, dataclasses, datetime, decimal, enum, functools, heapq, itertools, json, math, operator, re, string
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+import asyncio, collections, copy, csv, dataclasses, datetime, decimal, enum, functools, heapq, io, itertools, json, math, operator, re, string
+from collections import ChainMap, Counter, OrderedDict, UserList, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
@@ -92,6 +92,57 @@ class Plain:
     def __getitem__(self, i): return self.log[i]
     def __enter__(self): self.log.append("in"); return self
     def __exit__(self, kind, error, tb): self.log.append(kind and kind.__name__); return kind is LookupError
+    async def fetch(self, v):
+        self.n += await add(v)
+        return self.n
+    async def guarded(self, v):
+        try:
+            with self:
+                return await fail(v)
+        finally:
+            self.log.append(await add(0))
+
+class Noting:
+    def __init__(self): self.rows = {}
+    @property
+    def double(self): return self.n * 2
+    def note(self, v):
+        self.noted.append(v)
+        return len(self.noted)
+    async def fetch(self, v): return await add(v)
+    async def guarded(self, v):
+        try:
+            return await fail(v)
+        except ValueError as error:
+            self.n += 1
+            return str(error)
+        finally:
+            self.note(await self.fetch(0))
+
+class Door:
+    def __init__(self, log): self.log = log
+    async def __aenter__(self):
+        self.log.append(await add(1))
+        return self
+    async def __aexit__(self, kind, error, tb):
+        self.log.append(kind and kind.__name__)
+        await add(2)
+        return kind is LookupError
+
+class Rounds:
+    """Begins anew for each loop over it."""
+    def __init__(self, n): self.n = self.left = n
+    def __iter__(self):
+        self.left = self.n
+        return self
+    def __next__(self):
+        self.left -= 1
+        if self.left < 0: raise StopIteration
+        return self.left
+
+class Indexed:
+    def __init__(self, xs): self.xs = xs
+    def __getitem__(self, at): return self.xs[at]
 
 class Mine(Exception):
     def __init__(self, code, *rest): super().__init__(code, *rest); self.code = code
@@ -226,6 +277,9 @@ LIST_FORMS = (
     "next(iter([@x]))", "max([@x, @y], key=len)", "list(halves(flat(@x)))", "[list(g) for _, g in itertools.groupby(flat(@x))]",
     "dict(k=@x)['k']", "@x.__iadd__([@i])", "(await gather(given(@x), given(@y)))[@j % 2]", "[await given(@x) for _ in range(2)]",
     "list(itertools.islice(@x, 0, None, 2))",
+    "[await add(i) for i in flat(@x)[:2]]", "[v for v in flat(@x)[:3] if await add(v) > 2]", "[*@x, await add(@n)]", "[*await given(@x), *@y]",
+    "[[await add(v) for v in flat(row)[:2]] + [await add(0)] for row in [@x, @y]]", "[(i, await add(@n)) for i, v in enumerate(@x[:2])]",
+    "sorted({await add(v) for v in flat(@x)[:3]})", "[await add(a) for a in flat(@x)[:2]]", "list((await gather(*[given(v) for v in [@x, @y]]))[0])",
 )  # fmt: skip
 
 ANY_FORMS = (
@@ -241,6 +295,8 @@ ANY_FORMS = (
     "{**@k, 'q': @n}", "@k | {'r': @n}", "dict(zip(flat(@l), 'abc'))", "{v: k for k, v in enumerate(flat(@l))}", "'%s-%r' % (@n, @l)",
     "sorted([Version(2), Version(1, @i)])", "Decimal('1.15').quantize(Decimal('0.1'))", "float('nan') != float('nan')", "b'ab'[1:]",
     "await echo(b'ab')", "await echo({1: 2})", "await echo((@n, [@n]))", "await echo(Rights.READ)", "await echo(Tone.SOFT)", "complex(1, 2) * 2",
+    "{v: await add(v) for v in flat(@x)[:3]}", "{**@k, 'w': await add(@n)}", "total(*flat(@x), await add(@n), **{'scale': 2})",
+    "(lambda v=await add(@n), *w: (v, w))(@i)", "f'{await add(@n):>{await add(3)}}|{@l!r}|{await echo(@i)=}'", "await gather(*[add(v) for v in flat(@x)[:2]], given(@y))",
     "Point(@n)._asdict()", "dataclasses.replace(Version(1), minor=@i)", "dataclasses.asdict(Account('Bo', [@n]))", "10 ** 30 + @n",
 )  # fmt: skip
 
@@ -293,7 +349,19 @@ STATEMENTS = (
     "log.append(counts.most_common(2))", "log.append(sorted(groups.items(), key=str))", "log.append([k for k, v in @k.items() if v])",
     "log.append(', '.join(f'{v:02}' for v in flat(@x)))", "while (m := len(log)) < 3: log.append(m)", "print(@n, @x)",
     "log.append(@n if await add(@n) > 2 else @x)", "log.append([v for v in @x if v is not None and (w := v)])",
+    "log.append(await @o.fetch(@n))", "log.append(await @o.guarded(2 * @n))", "call = given(@x); log.append(await gather(call, add(@n), call))",
+    "(a, *rest), b = [await add(@n), *flat(@x)], await add(@i); log.append(rest)", "log.append(dict(**{'u': @n}, v=await add(1), **@k) if not {'u', 'v'} & {*@k} and all(isinstance(k, str) for k in @k) else 0)",
+    "kept = gather(add(@n), given([@n])); log.append(kept.done()); log.append(await kept)", "log.append(await asyncio.wait_for(held(@x[:], @n), 86_400))",
+    "log.append(await asyncio.wait_for(add(@n), None))", "@n = (await add(@n)) + @n * (await add(1))", "@x[await add(-1):] = [await add(@n)]", "@k[await add(@n)] = @A", "@x[await echo(0)] += await add(@n)", "await asyncio.sleep(0)",
+    "log.append([await t for t in asyncio.as_completed([given([@n])])])", "rounds = Rounds(2); log.append([await add(v) for v in rounds] + [*rounds])",
     "first = second = @x; second.append(@i); log.append(first is second)", "log.append([*itertools.pairwise(flat(@x))])",
+)  # fmt: skip
+
+# What programs that are classes do besides.
+METHODS = (
+    "log.append(self.note(@n))", "self.n += await self.fetch(@n)", "self.n = await self.fetch(self.n)", "log.append(await self.guarded(2 * @n))", "self.rows[@n] = await add(@n)",
+    "log.append(len(self.rows))", "@n = self.n", "self.parts = @x", "log.append([await self.fetch(v) for v in flat(@x)[:2]])", "log.append(await super().fetch(@n))",
+    "self.noted.append(await add(@n))", "log.append([*map(self.note, [@n])])", "log.append(self.double)", "log.append(await gather(self.fetch(@n), add(@i)))",
 )  # fmt: skip
 
 # What programs begin with, by the names that it makes.

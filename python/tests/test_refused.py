@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import refused
-from lope import CompileError, workflow
+from generated import load
+from lope import CompileError, action, workflow
 from lope.decorators import Workflow
 
 for name in ("statements",):
@@ -74,3 +75,33 @@ def test_the_caret_stands_below_the_character_not_the_byte() -> None:
 
 def test_the_caret_keeps_tabs() -> None:
     assert str(CompileError("reason", "advice", "app.py", 1, 4, "\t\tx y")).splitlines()[2] == "    \t\t ^"
+
+
+@pytest.mark.parametrize("text", ["async def work(x):\n    yield x", "def work(x):\n    yield x"])
+def test_actions_and_workflows_do_not_yield(text: str) -> None:
+    made: dict[str, Any] = {}
+    exec(text, made)
+    for decorator, said in ((action, "a function that returns: work yields"), (workflow, "an async function or a class with an async run: it yields")):
+        with pytest.raises(TypeError) as caught:
+            decorator(made["work"])
+        assert str(caught.value) == f"@{decorator.__name__} goes before {said}; collect the values in a list and return it"
+
+
+SAME = """
+from lope import workflow
+
+async def f(x): return x
+
+first = f
+
+async def f(x): return await first(x) + 1
+
+@workflow(name="refused.same_names")
+async def both(x): return await first(x), await f(x)
+"""
+
+
+def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        load(tmp_path / "same_names.py", SAME).both.compile()
+    assert (caught.value.line, caught.value.reason) == (8, "another async function that is called 'f', too")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -12,6 +14,8 @@ import pytest
 from differential import binary
 from lope import Retry, action, gather, sleep, wait_signal, workflow
 from lope.compiler.source import shown_file
+from lope.region import awaiting
+from lope.region import heap as heaps
 from lope.testing import Law, Stage, Stuck
 
 KINDS = {"M": "PyMethod", "C": "PyChange", "T": "PyTake"}
@@ -165,3 +169,75 @@ def test_rate_and_concurrency_are_part_of_the_policy(law: Law) -> None:
     for wrong in ({"rate": "fast"}, {"rate": "0/1s"}, {"concurrency": 0}):
         with pytest.raises(ValueError):
             action(name="testing.wrong", **wrong)(lambda: 1)  # type: ignore[call-overload]
+
+
+async def for_ever(n: int) -> int:
+    return await for_ever(n + 1)
+
+
+@workflow(name="testing.endless")
+async def endless(caught: bool) -> str:
+    async def inner(n: int) -> int:
+        return await inner(n + 1)
+
+    try:
+        await (inner(0) if caught else for_ever(0))
+    except RecursionError as error:
+        if not caught:
+            raise
+        return str(error)
+    return "ended"
+
+
+def test_calls_that_never_end_fail_as_cpython_s_do(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython has room for about a thousand; here it is forty, so that it does not take long."""
+    monkeypatch.setattr(awaiting, "_OUTSIDE", sys.getrecursionlimit() - 40)
+    assert Stage(law=law).run(endless, True) == "maximum recursion depth exceeded"
+    with pytest.raises(RecursionError) as failed:
+        Stage(law=law).run(endless, False)
+    assert str(failed.value) == "maximum recursion depth exceeded"
+
+
+async def chained(n: int) -> list[Any]:
+    return [n] if n == 0 else [n, *(await gather(chained(n - 1)))[0]]
+
+
+@workflow(name="testing.apart")
+async def apart() -> list[Any]:
+    return await chained(60)
+
+
+def test_what_is_gathered_has_a_stack_of_its_own(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awaiting, "_OUTSIDE", sys.getrecursionlimit() - 40)
+    assert Stage(law=law).run(apart) == [*range(60, -1, -1)]
+
+
+@workflow(name="testing.keeps_calls")
+async def keeps_calls() -> list[int]:
+    found = []
+
+    async def inner(n: int) -> int:
+        return len(found) + n
+
+    for n in range(3):
+        call = inner(n)
+        await sleep(1)
+        found.append(await call)
+    return found
+
+
+def test_calls_that_were_awaited_are_let_go(law: Law) -> None:
+    """A worker lives long, and a call leads to the variables of the function around it, and so to itself."""
+    heaps._KEPT.clear()
+    gc.collect()
+    before = len(awaiting._MADE)
+    assert Stage(law=law).run(keeps_calls) == [0, 2, 4]
+    heaps._KEPT.clear()
+    gc.collect()
+    assert len(awaiting._MADE) == before
+
+
+def test_a_workflow_that_is_a_function_is_no_base() -> None:
+    with pytest.raises(TypeError) as caught:
+        types.new_class("Sub", (apart,))
+    assert str(caught.value) == "testing.apart is a workflow and no class: only a class may be a base of another"

@@ -22,6 +22,8 @@ WAIT_FOR = (asyncio.wait_for,)
 SIGNAL = (lope.signals.wait_signal,)
 START = (lope.client.start_async,)
 AWAITABLE = (*GATHER, *SLEEP, *WAIT_FOR, *SIGNAL, *START)
+# What starts a task, which may be awaited where it stands, too, and need not be.
+STARTING = (asyncio.create_task, asyncio.ensure_future)
 
 
 @dataclass

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import types
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
 from .. import client, signals, spans
-from ..decorators import Action, Workflow, workflows
+from ..decorators import Action, Workflow, called, workflows
 from ..policy import policy_key
 from ..values.arguments import encode_arguments
 from ..values.encode import Encoded
@@ -77,8 +78,10 @@ def _read(value: Any) -> Pending:
     if found is not None:
         return Pending(found, name, given)
     arguments = {each: given[each] for each in _parameters(code) if each in given}
+    if value in called:
+        return Pending("workflow", called[value], arguments)
     for each in workflows.values():
-        if getattr(each.function, "__code__", None) is code:
+        if getattr(each.function, "__code__", None) is code and not isinstance(each.target, type):
             return Pending("workflow", each.name, arguments)
     if "<locals>" in name:
         return Pending("nested", name.rpartition(".")[2], arguments)
@@ -107,10 +110,9 @@ _KNOWN: dict[types.CodeType, str] = {
 def described(value: Any, region: "Region") -> dict[str, Any]:
     """Something that is awaited, as the law's steps take it."""
     if isinstance(value, Gather):
-        items = [described(each, region) for each in value.items]
-        return {"kind": "gather", "items": items, "collect": value.collect}
+        return {"kind": "gather", "items": _items(value.items, region), "collect": value.collect}
     if isinstance(value, WaitFor):
-        item = described(value.item, region)
+        item = apart(value.item, region)
         if value.seconds is None:
             return item
         return {"kind": "wait_for", "item": item, "span": _span(value.seconds)}
@@ -126,6 +128,27 @@ def described(value: Any, region: "Region") -> dict[str, Any]:
     call.used = True
     region.heap.touch(value)
     found: dict[str, Any] = globals()[f"_{call.kind}"](call, region)
+    # It may lead to the variable that holds it, and would never be let go.
+    call.given = {}
+    return found
+
+
+def apart(value: Any, region: "Region") -> dict[str, Any]:
+    """What asyncio makes a task of: it has a stack of its own."""
+    depth, region.depth = region.depth, 0
+    try:
+        return described(value, region)
+    finally:
+        region.depth = depth
+
+
+def _items(values: list[Any], region: "Region") -> list[dict[str, Any]]:
+    """What a gather waits for; something that stands in it twice is awaited once."""
+    places: dict[int, int] = {}
+    found: list[dict[str, Any]] = []
+    for at, each in enumerate(values):
+        first = places.setdefault(id(each), at)
+        found.append(apart(each, region) if first == at else {"kind": "same", "at": first})
     return found
 
 
@@ -197,7 +220,9 @@ def _start(call: Pending, region: "Region") -> dict[str, Any]:
 
 def _sleep(call: Pending, region: "Region") -> dict[str, Any]:
     span = call.given["span"] if "span" in call.given else call.given["delay"]
-    return {"kind": "sleep", "span": _span(span)}
+    if call.given.get("result") is None:
+        return {"kind": "sleep", "span": _span(span)}
+    return {"kind": "sleep_result", "span": _span(span), "kept": region.heap.put("kept", call.given["result"])}
 
 
 def _span(span: Any) -> str:
@@ -222,7 +247,14 @@ def _acquire(call: Pending, region: "Region") -> dict[str, Any]:
 
 
 def _function(call: Pending, region: "Region") -> dict[str, Any]:
-    return {"kind": "function", "name": call.name, "frame": region.heap.frame(dict(call.given))}
+    return {"kind": "function", "name": call.name, "frame": _frame(call.given, region)}
+
+
+def _frame(variables: dict[str, Any], region: "Region") -> int:
+    """A frame for a call, unless too many wait for each other: then it fails as CPython does, which would have no stack left."""
+    if region.depth + _OUTSIDE >= sys.getrecursionlimit():
+        raise RecursionError("maximum recursion depth exceeded")
+    return region.heap.frame({**variables, DEPTH: region.depth + 1})
 
 
 def _nested(call: Pending, region: "Region") -> dict[str, Any]:
@@ -230,10 +262,13 @@ def _nested(call: Pending, region: "Region") -> dict[str, Any]:
     if HOME not in given:
         raise TypeError(f"the function '{call.name}' cannot be awaited here")
     home = given.pop(HOME)
-    return {"kind": "function", "name": home.key, "frame": region.heap.frame({**given, UP: home})}
+    return {"kind": "function", "name": home.key, "frame": _frame({**given, UP: home}, region)}
 
 
 # The parameter of a function inside a function that says where it was defined.
 HOME = "_lope_home"
-# The entry of a frame that says where its function was defined.
-UP = "\0up"
+# The entry of a frame that says where its function was defined, and that which says how many wait for its function, each for
+# the next.
+UP, DEPTH = "\0up", "\0depth"
+# So many calls stand around a workflow where asyncio runs it.
+_OUTSIDE = 8

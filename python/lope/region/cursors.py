@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 import types
+from collections import abc
 from operator import is_
 from typing import Any
 
 
+def made(value: Any) -> Any:
+    """As `iter`, of what was made for the loop: nobody sees when it finds what it finds, if it looks for it in a text."""
+    if type(value) is _CALLS:
+        method = value.__reduce__()[1][0]
+        if type(getattr(method, "__self__", None)) is _SCANNER:
+            return ListCursor(list(value))
+    return over(value)
+
+
 def over(value: Any) -> Any:
     """As `iter`."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _INDEXED:
         return ListCursor(value)
     if kind is dict:
@@ -27,7 +38,7 @@ def over(value: Any) -> Any:
         whole = next((each for each in gc.get_referents(value) if type(each) is dict), None)
         if whole is not None:
             return DictCursor(whole, shape)
-    return iter(value)
+    return _MIXINS[kind.__iter__](value) if getattr(kind, "__iter__", None) in _MIXINS else iter(value)
 
 
 def rest(iterator: Any) -> Any:
@@ -83,6 +94,67 @@ class ZipCursor(Cursor):
         return tuple([next(each) for each in self.inner])
 
 
+class PairwiseCursor(Cursor):
+    def __init__(self, whole: Any) -> None:
+        self.inner = over(whole)
+        self.before: list[Any] = []
+
+    def __next__(self) -> Any:
+        if not self.before:
+            self.before.append(next(self.inner))
+        found = self.before[0], next(self.inner)
+        self.before[0] = found[1]
+        return found
+
+
+class BatchedCursor(Cursor):
+    def __init__(self, whole: Any, size: int) -> None:
+        # It says itself what is wrong with a size.
+        getattr(itertools, "batched")((), size)
+        self.inner = over(whole)
+        self.size = size
+
+    def __next__(self) -> Any:
+        found = tuple(itertools.islice(self.inner, self.size))
+        if not found:
+            raise StopIteration
+        return found
+
+
+class SequenceCursor(Cursor):
+    """As `collections.abc.Sequence` goes over what is one."""
+
+    def __init__(self, whole: Any) -> None:
+        self.whole = whole
+        self.at = 0
+
+    def __next__(self) -> Any:
+        try:
+            if self.whole is None:
+                raise IndexError
+            found = self.whole[self.at]
+        except IndexError:
+            self.whole = None
+            raise StopIteration from None
+        self.at += 1
+        return found
+
+
+class MappingCursor(Cursor):
+    """As the views of `collections.abc` go over a mapping."""
+
+    def __init__(self, view: Any) -> None:
+        self.whole = view._mapping
+        self.keys = over(self.whole)
+        self.shape = next(each for each in _OF_MAPPINGS if isinstance(view, each))
+
+    def __next__(self) -> Any:
+        key = next(self.keys)
+        if self.shape is abc.KeysView:
+            return key
+        return self.whole[key] if self.shape is abc.ValuesView else (key, self.whole[key])
+
+
 class DictCursor(Cursor):
     def __init__(self, whole: dict[Any, Any], shape: str) -> None:
         self.whole: Any = whole
@@ -136,3 +208,7 @@ class SetCursor(Cursor):
 
 _INDEXED = {list, tuple, range, str}
 _VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
+_OF_MAPPINGS: tuple[Any, ...] = (abc.KeysView, abc.ValuesView, abc.ItemsView)
+# Generators of Python's own that go over containers, and what does the same.
+_MIXINS: dict[Any, Any] = {abc.Sequence.__iter__: SequenceCursor, **{each.__iter__: MappingCursor for each in _OF_MAPPINGS}}
+_CALLS, _SCANNER = type(iter(int, 1)), type(getattr(re.compile(""), "scanner")(""))

@@ -21,14 +21,14 @@ from ..values.decode import decode_result
 from ..values.encode import Encoded, encode
 from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
-from .awaiting import UP, Gather, WaitFor, _span, check_gathered, described
-from .cursors import EnumerateCursor, ZipCursor, over, rest
+from .awaiting import DEPTH, UP, Gather, WaitFor, _span, check_gathered, described
+from .code import compiled
+from .cursors import BatchedCursor, EnumerateCursor, PairwiseCursor, ZipCursor, made, over, rest
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .made import left, merged, raise_at
-from .named import KNOWN, names_of, title, watch_of
+from .named import KNOWN, title, watch_of
 from .tasks import Gathered, Group, Task, Turns, as_completed, start_tasks
 from .tracking import Home
-from .trees import parse, place
 
 # The entry of a frame that holds what its function returned.
 RETURNED = "\0returned"
@@ -106,6 +106,8 @@ class Region:
             heap.frame(_arguments(workflows[request["workflow"]], request["input"]))
         self.frame = int(request.get("frame") or ROOT)
         self.f = heap.frames[self.frame]
+        # How many functions wait for that of the region, each for the next.
+        self.depth = int(self.f.get(DEPTH, 0))
         self.unkept: dict[str, Unkept] = {}
         # What its code may take from the module.
         self.names: frozenset[str] = frozenset()
@@ -124,7 +126,7 @@ class Region:
         known = vars(module)
         file = known.get("__file__") or request["module"]
         postponed = known.get("annotations") is __future__.annotations
-        code, self.names = _compiled(request["code"], tuple(request["lines"]), file, postponed, request.get("name", "region"))
+        code, self.names = compiled(request["code"], tuple(request["lines"]), file, postponed, request.get("name", "region"))
         cells: dict[str, int] = request.get("cells") or {}
         bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
         return types.FunctionType(code, scope, "region", None, bound)
@@ -164,10 +166,13 @@ class Region:
 
     # What a loop with awaits in it goes over.
     iterate = staticmethod(over)
+    iterate_made = staticmethod(made)
     rest = staticmethod(rest)
     merged = staticmethod(merged)
     enumerate = EnumerateCursor
     zip = ZipCursor
+    pairwise = PairwiseCursor
+    batched = BatchedCursor
 
     def save(self, found: dict[str, Any], names: Sequence[str]) -> None:
         for name in names:
@@ -361,7 +366,7 @@ class Region:
         if kind == "f":
             return self.heap.take("frames", value).get(RETURNED)
         if kind == "g":
-            return [_as_gathered(self._answer(each)) if each is not None and each[0] == "e" else self._answer(each) for each in value]
+            return self._gathered(value)
         if kind == "e":
             return self._exception(value)
         if kind == "s":
@@ -377,6 +382,16 @@ class Region:
         if len(answer) == 2:
             return decode(value)
         return decode_result(value, (actions if kind == "v" else workflows)[answer[2]].function)
+
+    def _gathered(self, answers: Sequence[Any]) -> list[Any]:
+        found: list[Any] = []
+        for each in answers:
+            if each is not None and each[0] == "=":
+                found.append(found[each[1]])
+            else:
+                value = self._answer(each)
+                found.append(_as_gathered(value) if each is not None and each[0] == "e" else value)
+        return found
 
     def failure(self) -> BaseException:
         failure = self.request["given"][1]
@@ -521,44 +536,6 @@ def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:
         return found
     inner = {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, function.__closure__)}
     return {**function.__globals__, **inner}
-
-
-@functools.lru_cache(maxsize=4096)
-def _compiled(text: str, lines: tuple[int, ...], file: str, postponed: bool, name: str) -> tuple[types.CodeType, frozenset[str]]:
-    """The code of the region's function, and the names in it; what is around it names its cells."""
-    tree = parse(text)
-    place(tree, iter(lines), 1)
-    flags = __future__.annotations.compiler_flag if postponed else 0
-    found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
-    while found.co_name != "region":
-        found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
-    return _named_as(found, name), names_of(found)
-
-
-def _named_as(code: types.CodeType, name: str) -> types.CodeType:
-    """Tracebacks, logs and functions inside it name the function that the user wrote."""
-    names = {"co_name": name.rpartition(".")[2], "co_qualname": name}
-    if sys.version_info < (3, 11):
-        del names["co_qualname"]
-    made: types.CodeType = cast(Any, _renamed(code, name)).replace(**names)
-    return made
-
-
-def _renamed(code: types.CodeType, name: str) -> types.CodeType:
-    # The full name of a class is a constant of its code; before Python 3.11 that of a function is one, too.
-    consts = tuple(_renamed(each, name) if isinstance(each, types.CodeType) else _full(each, name) for each in code.co_consts)
-    if sys.version_info < (3, 11):
-        return cast(types.CodeType, cast(Any, code).replace(co_consts=consts))
-    made: types.CodeType = cast(Any, code).replace(co_consts=consts, co_qualname=_full(code.co_qualname, name))
-    return made
-
-
-def _full(known: Any, name: str) -> Any:
-    """The full name of something inside a region, with that of the user's function."""
-    return _INSIDE.sub(lambda _: f"{name}.<locals>.", known) if isinstance(known, str) else known
-
-
-_INSIDE = re.compile(r"^(around\.<locals>\.)?region\.<locals>\.")
 
 
 def _unbound(error: BaseException, request: dict[str, Any]) -> BaseException:

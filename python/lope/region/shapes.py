@@ -15,6 +15,8 @@ import sys
 import types
 from typing import Any, Iterator, Optional, cast
 
+from .tables import TABLES
+
 _VIEWS = {type(getattr({}, each)()): each for each in ("keys", "values", "items")} | {types.MappingProxyType: "proxy"}
 _ITERATORS = {type(iter(getattr({}, each)())): each for each in ("keys", "values", "items")} | {type(iter(set())): "set"}
 
@@ -28,6 +30,8 @@ def shape(value: Any) -> Any:
         return _iterator(value)
     if kind is re.Match:
         return _match(value)
+    if kind in TABLES:
+        return TABLES[kind](value)
     base = _container(kind)
     if base is not None:
         return _contained(value, base)

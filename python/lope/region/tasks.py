@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from ..values.encode import Encoded
-from .awaiting import Awaitable, Gather, check_call, check_gathered, described
+from .awaiting import Awaitable, Gather, apart, check_call, check_gathered
 from .heap import running
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Task(Awaitable):
         call, self._call = self._call, None
         if self._state != "unbegun":
             try:
-                return {"task": self._number, "call": described(call, region)}
+                return {"task": self._number, "call": apart(call, region)}
             except Exception as error:
                 found = {"flow": "raise", "v": Encoded(region.raised(error))}
         else:

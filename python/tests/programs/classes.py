@@ -318,3 +318,91 @@ class Below(Steps):
 @program()
 async def names_of_classes():
     return await Below().named(), await Below().private()
+
+
+@program((2,))
+class Stock:
+    step = 1
+
+    def __init__(self):
+        self.log = []
+
+    async def take(self, x):
+        self.log.append(await add(x, self.step))
+
+    async def run(self, x):
+        await self.take(x)
+        return self.log
+
+
+@program((2,))
+class Restock(Stock):
+    step = 10
+
+    async def take(self, x):
+        await super().take(x)
+        await super().take(x + 1)
+
+
+@program((2,))
+class Resell(Restock):
+    async def run(self, x):
+        return [await super().run(x), [each.__name__ for each in type(self).__mro__]]
+
+
+class Doubling:
+    times = 2
+
+    async def run(self, x):
+        return [type(self).__name__, await add(x) * self.times]
+
+
+@program((1,))
+class Twice(Doubling):
+    pass
+
+
+@program((1,))
+class Thrice(Doubling):
+    times = 3
+
+
+@program((1,))
+async def children_that_share_a_method(x):
+    calls = [Thrice, Twice]
+    return await gather(Thrice(x), Twice(x)), [await each(x) for each in calls], await Thrice(5)
+
+
+@program((4,))
+class Again:
+    def __init__(self):
+        self.seen = []
+
+    async def run(self, n):
+        self.seen.append(await add(n))
+        return await self.run(n - 1) if n else self.seen
+
+
+class Private:
+    def __init__(self):
+        self.seen = 0
+
+    async def __step(self, x):
+        self.seen += await add(x)
+        return self.seen
+
+    async def go(self, x):
+        return [await self.__step(x), await gather(self.__step(1))]
+
+
+class Secret(Private):
+    async def __step(self, x):
+        return "secret"
+
+    async def go(self, x):
+        return [*await super().go(x), await self.__step(x)]
+
+
+@program((1,))
+async def private_methods(x):
+    return await Private().go(x), await Secret().go(x)

@@ -19,7 +19,7 @@ async def lambdas_own_everything():
 @program()
 async def comprehensions_in_comprehensions():
     return (
-        [[await add(x) for x in range(2)] + [x] for x in range(3)],
+        [[await add(x) for x in range(2)] + [x, await add(x)] for x in range(3)],
         [(await add(x), [x for x in "ab"], {x: x for x in [x]}, x) for x in range(2)],
         [(await add(x), sum(x for x in range(x)), (lambda ys: [x for x in ys])("cd")) for x in range(3)],
         [x for y in range(3) for x in [await add(y)] if x for y in [x]],

@@ -373,3 +373,17 @@ async def gathers_what_cannot_be():
         except TypeError as error:
             log.append(str(error))
     return log
+
+
+@program((1,))
+async def tasks_awaited_where_they_start(x):
+    first = await asyncio.create_task(add(x))
+    return first, await asyncio.ensure_future(add(first)), [await asyncio.create_task(add(n), name="n") for n in range(2)]
+
+
+@program((1,))
+async def sleeps_that_have_results(x):
+    kept = [x]
+    slept = asyncio.sleep(0.001, kept)
+    found = await asyncio.gather(slept, asyncio.sleep(0.002), asyncio.sleep(0, result=0), asyncio.wait_for(asyncio.sleep(0.001, kept), 60))
+    return await asyncio.sleep(0, kept) is kept, await asyncio.sleep(0.001, result="x"), found[0] is kept, found

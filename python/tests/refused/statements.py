@@ -3,6 +3,7 @@
 # mypy: ignore-errors
 import asyncio
 import contextlib
+import sys
 import time
 
 from lope import gather, sleep
@@ -29,6 +30,13 @@ async def async_for(source):
 @refused
 async def async_comprehension(source):
     return [each async for each in source]  #! an async for | await a list
+
+
+@refused
+async def import_of_lope(x):
+    from lope import gather as several  #! an import of lope inside a workflow | top of the module
+
+    return await several(add(x), add(x))
 
 
 @refused
@@ -151,7 +159,7 @@ async def shielded(x):
 @refused
 async def await_in_a_target(xs):
     del xs[1:]
-    xs[await add(0)] = 1  #! an await in the target of an assignment | await it before
+    xs[await add(0)], y = 1, 2  #! an await in the target of an assignment | await it before
 
 
 @refused
@@ -208,6 +216,15 @@ async def generator_with_awaits(x):
 
 
 @refused
+async def generator_of_its_own(x):
+    def found():
+        yield x
+
+    for each in found():  #! a generator that is gone over with awaits between | make a list
+        await add(each)
+
+
+@refused
 async def generator_in_a_comprehension(x):
     return [await add(each) for each in numbers(x)]  #! a generator that is gone over with awaits between | make a list
 
@@ -240,10 +257,13 @@ async def gather_in_a_plain_function(x):
     return await several([x])  #! 'several' calls asyncio.gather, and is no async function | write async def
 
 
-@refused
 async def group_without_a_block(x):
     group = asyncio.TaskGroup()  #! a TaskGroup outside of its block | async with asyncio.TaskGroup()
     return group, await add(x)
+
+
+if sys.version_info >= (3, 11):
+    refused(group_without_a_block)
 
 
 @refused

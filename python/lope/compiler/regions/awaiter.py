@@ -1,8 +1,8 @@
 """The awaiter: a function of the law that starts whatever a region asks it for, and answers with what came of it.
 
 Answers say how a region takes them: `v` a value of an action and `w` of a workflow (with its name, if its hint says more
-than the value), `f` the frame of a function that has returned, `g` the answers of a gather, `e` a failure in its place, `s` a
-signal.
+than the value), `f` the frame of a function that has returned, `g` the answers of a gather, `e` a failure in its place, `=` what
+an earlier of them is, `s` a signal.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _waits(frame: "Frame") -> list[dict[str, Any]]:
         return listed([literal("s"), found, _part("kept")])
 
     return [
+        _returning(frame, _is("same"), lambda: listed([literal("="), _part("at")])),
         _case(frame, _is("sleep"), {"sleep": {"span": _part("span").to_json()}}, lambda _: literal(None)),
+        _case(frame, _is("sleep_result"), {"sleep": {"span": _part("span").to_json()}}, lambda _: listed([literal("k"), _part("kept")])),
         _case(frame, _is("signal"), {"wait": signal}, answer),
         _case(frame, _is("signal_timeout"), {"wait": timed}, answer),
         _case(frame, _is("signal_default"), {"wait": default}, answer),

@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 import types
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import lope.client
 
@@ -24,7 +24,7 @@ from .handlers import Handlers, runs_on_cancel
 from .loops import TURNED
 from .mistakes import check_node, check_plain, check_uncalled
 from .program import FRAME, Routine, Whole, async_methods, has_await
-from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
+from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, private, region_function, store
 
 ROOT = 1
 
@@ -60,10 +60,6 @@ class Flow(Handlers):
             del self.own
         # The value of a run that returns inside a try with finally is made when that is through.
         self.late = root and any(_ends_late(each) or runs_on_cancel(each, self) is not None for each in self.own)
-
-    @functools.cached_property
-    def own(self) -> list[ast.AST]:
-        return list(_own(self.unit.node))
 
     def whole(self) -> None:
         """Compiles the function."""
@@ -112,8 +108,9 @@ class Flow(Handlers):
         for each in self.own:
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
-            if isinstance(each, (ast.Import, ast.ImportFrom)) and _imports(each, "asyncio"):
-                self.refuse(each, "an import of asyncio inside a workflow", "import it at the top of the module")
+            module = _meant(each) if isinstance(each, (ast.Import, ast.ImportFrom)) else None
+            if module is not None:
+                self.refuse(each, f"an import of {module} inside a workflow", "import it at the top of the module")
             if _is_ours(each):
                 self.refuse(each, "a name that begins with _lope", "choose another one: these are Lope's own")
             if isinstance(each, ast.Global):
@@ -196,7 +193,7 @@ class Flow(Handlers):
                 for each in named_by(found):
                     self.use(each)
         elif isinstance(node, ast.Attribute):
-            self.use_methods(node.attr)
+            self.use_methods(private(node.attr, self.unit.owner))
         elif found is getattr:
             for name in self.async_methods:
                 self.use_methods(name)
@@ -330,7 +327,15 @@ class Flow(Handlers):
 
     def _on_Assign(self, node: ast.Assign) -> None:
         value = self.lift(node.value)
-        self.pending.append(ast.copy_location(ast.Assign(self.targets(node.targets), value), node))
+        if not any(map(has_await, node.targets)):
+            self.pending.append(ast.copy_location(ast.Assign(node.targets, value), node))
+            return
+        value = self.kept(value)
+        for each in node.targets:
+            # The whole and the key are computed after the value, one target after the other.
+            target = self.lift_parts(each) if has_await(each) and isinstance(each, (ast.Attribute, ast.Subscript)) else each
+            self.targets([target])
+            self.pending.append(ast.copy_location(ast.Assign([target], value), node))
 
     def targets(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
         for each in nodes:
@@ -345,7 +350,6 @@ class Flow(Handlers):
 
     def _on_AugAssign(self, node: ast.AugAssign) -> None:
         """The left side is read before the right is awaited."""
-        self.targets([node.target])
         target = node.target
         if not isinstance(target, ast.Name):
             target = self.steady(target)  # type: ignore[assignment]
@@ -361,11 +365,10 @@ class Flow(Handlers):
     def steady(self, node: ast.expr) -> ast.expr:
         """A part whose whole and key are computed once."""
         if isinstance(node, ast.Attribute):
-            return ast.copy_location(ast.Attribute(self.kept(node.value), node.attr, ast.Store()), node)
+            return ast.copy_location(ast.Attribute(self.kept(self.lift(node.value)), node.attr, ast.Store()), node)
         assert isinstance(node, ast.Subscript)
-        if isinstance(node.slice, ast.Slice):
-            self.refuse(node, "an await after a slice", "await it before, into a variable")
-        return ast.copy_location(ast.Subscript(self.kept(node.value), self.kept(node.slice), ast.Store()), node)
+        whole = self.kept(self.lift(node.value))
+        return ast.copy_location(ast.Subscript(whole, self.kept(self.lift(node.slice)), ast.Store()), node)
 
     def _on_Return(self, node: ast.Return) -> None:
         assert node.value is not None
@@ -493,14 +496,6 @@ class _Starting(ast.NodeTransformer):
         return self.generic_visit(node) if node is self.flow.unit.node else node
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function; of functions inside it only themselves."""
-    for child in children(node):
-        yield child
-        if not isinstance(child, (*DEFS, ast.Lambda, ast.ClassDef)):
-            yield from _own(child)
-
-
 def _ends_late(node: ast.AST) -> bool:
     """Does something happen after a return inside it?"""
     late = isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.Try) and bool(node.finalbody))
@@ -512,9 +507,10 @@ def _is_ours(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.arg)) and isinstance(name, str) and name.startswith("_lope")
 
 
-def _imports(node: Any, module: str) -> bool:
+def _meant(node: ast.Import | ast.ImportFrom) -> Optional[str]:
+    """The module that it imports of those whose functions mean something else in a workflow."""
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-    return any(each.partition(".")[0] == module for each in names)
+    return next((top for top in (each.partition(".")[0] for each in names) if top in ("asyncio", "lope")), None)
 
 
 def _is_async(function: Any) -> bool:

@@ -13,7 +13,7 @@ from ...decorators import Action, Workflow
 from ...region.trees import children, walk
 from .. import code
 from ..code import Code, listed, literal, op
-from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
+from ..options import AWAITABLE, GATHER, SLEEP, START, STARTING, WAIT_FOR, Options, call_options
 from ..static import frame_knows, quiet_static
 from .awaiter import returned
 from .displays import Displays
@@ -288,11 +288,8 @@ class Lifting(Displays):
             return Options(found, found.policy)
         if isinstance(found, Workflow):
             return found
-        if not _is_one_of(found, SLEEP):
-            return None
-        if len(node.args) > 1 or any(each.arg != "delay" for each in node.keywords) and found is asyncio.sleep:
-            self.refuse(node, "a sleep with a result", "sleep, and use the value itself")
-        return "sleep"
+        with_result = len(node.args) > 1 or any(each.arg != "delay" for each in node.keywords)
+        return "sleep" if _is_one_of(found, SLEEP) and not (with_result and found is asyncio.sleep) else None
 
     def quiet_options(self, node: ast.Call) -> Optional[Options]:
         return call_options(node, self)
@@ -303,7 +300,7 @@ class Lifting(Displays):
             return
         found = quiet_static(node.func, self)
         self.whole_program.starts |= _is_one_of(found, START)
-        if found is None or _is_one_of(found, AWAITABLE):
+        if found is None or _is_one_of(found, (*AWAITABLE, *STARTING)):
             return
         found = getattr(found, "__func__", found) if isinstance(found, types.MethodType) else found
         if not isinstance(found, types.FunctionType) or not frame_knows(found):

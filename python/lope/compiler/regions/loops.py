@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import functools
 import inspect
+import itertools
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
@@ -18,7 +21,7 @@ from ..code import Code, literal, op
 from ..static import quiet_static
 from ...region.trees import children
 from .contexts import Contexts
-from .program import has_await
+from .program import has_await, own_nodes
 from .source import DEFS, leaving, load, store
 
 
@@ -37,6 +40,10 @@ class Turning:
     out: Optional[Code] = None
 
 
+# Iterators that are made for a loop, and with how many arguments the one that takes their place is made.
+_CURSORS: dict[Any, Sequence[int]] = {enumerate: (1, 2), zip: range(100), itertools.pairwise: (1,)}
+if sys.version_info >= (3, 12):
+    _CURSORS[itertools.batched] = (2,)
 # How a region says that a loop is over; each loop has its own word.
 TURNED = "end"
 
@@ -62,6 +69,10 @@ class Loops(Contexts):
     turning: Optional[Turning]
     ending: str
 
+    @functools.cached_property
+    def own(self) -> list[ast.AST]:
+        return list(own_nodes(self.unit.node))
+
     def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         raise NotImplementedError
 
@@ -84,7 +95,7 @@ class Loops(Contexts):
         self.targets([node.target])
         iterator = self.hidden()
         found = quiet_static(node.iter.func, self) if isinstance(node.iter, ast.Call) else None
-        generates = inspect.isgeneratorfunction(found) and found is not asyncio.as_completed
+        generates = (inspect.isgeneratorfunction(found) and found is not asyncio.as_completed) or self.generates(node.iter)
         if isinstance(node.iter, ast.GeneratorExp) or generates:
             advice = "make a list: list(…), or [… for … in …]"
             self.refuse(node.iter, "a generator that is gone over with awaits between", advice)
@@ -101,12 +112,19 @@ class Loops(Contexts):
 
         self.looped(node, head)
 
+    def generates(self, node: ast.expr) -> bool:
+        """Does it call a generator inside this function?"""
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+        inner = [each for each in self.own if isinstance(each, ast.FunctionDef) and each.name == name]
+        return len(inner) == 1 and any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own_nodes(inner[0]))
+
     def iterator(self, whole: ast.expr) -> ast.expr:
         """An iterator that is cheap to keep, where there is one."""
-        word, given = "iterate", [whole]
+        word, given = "iterate_made" if isinstance(whole, ast.Call) else "iterate", [whole]
         if isinstance(whole, ast.Call) and not whole.keywords and not any(isinstance(each, ast.Starred) for each in whole.args):
             found = quiet_static(whole.func, self)
-            if (found is enumerate and len(whole.args) in (1, 2)) or found is zip:
+            counts = _CURSORS.get(found) if isinstance(found, type) else None
+            if counts is not None and len(whole.args) in counts:
                 word, given = found.__name__, whole.args
         return ast.copy_location(ast.Call(ast.Attribute(load("_lope"), word, ast.Load()), given, []), whole)
 

@@ -8,7 +8,7 @@ import functools
 import inspect
 import types
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 from ...decorators import Action, Workflow
 from ...policy import policy_key
@@ -70,6 +70,8 @@ class Whole:
     action: str
     routines: dict[str, Routine] = field(default_factory=dict)
     waiting: list[Routine] = field(default_factory=list)
+    # Functions by those names: calls say no more of one than its name.
+    functions: dict[str, types.FunctionType] = field(default_factory=dict)
     # Actions that may be awaited, with their policies.
     actions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     # Plain functions and classes whose names were looked at, by id.
@@ -97,7 +99,8 @@ class Whole:
     def use_function(self, function: types.FunctionType, owner: Optional[type] = None) -> Optional[Routine]:
         """A module's function or a method that may be awaited."""
         key = f"{module_name(function)}:{function.__qualname__}"
-        if key in self.routines:
+        known = self.functions.setdefault(key, function)
+        if key in self.routines and known.__code__ == function.__code__:
             return self.routines[key]
         if "<locals>" in key:
             return None
@@ -105,6 +108,8 @@ class Whole:
             unit = unit_of(function, owner)
         except (TypeError, OSError):
             return None
+        if key in self.routines:
+            unit.refuse(unit.node, f"another async function that is called '{function.__qualname__}', too", "give one of them another name")
         return self.add(Routine(key, unit, self.function_block(), owner, None))
 
     def use_class(self, cls: type) -> None:
@@ -201,6 +206,14 @@ def _has_await(node: ast.AST) -> bool:
     if isinstance(node, ast.comprehension) and node.is_async:
         return True
     return any(has_await(child) for child in children(node))
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function; of functions inside it only themselves."""
+    for child in children(node):
+        yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from own_nodes(child)
 
 
 def _head(node: Any) -> list[ast.AST]:

@@ -109,6 +109,12 @@ def free_names(scope: ast.AST) -> set[str]:
     return found | (mentioned(body) - own)
 
 
+def private(name: str, owner: Optional[type]) -> str:
+    """The name that an attribute has which a method of a class names."""
+    own = owner is not None and name.startswith("__") and not name.endswith("__")
+    return f"_{owner.__name__.lstrip('_')}{name}" if owner is not None and own else name
+
+
 class Rewriting:
     """What the user's statements become in a region: they leave it by telling the law how."""
 
@@ -268,9 +274,7 @@ class Rewriting:
         self.generic_visit(node)
         if self.classes:
             return node
-        owner = self.flow.unit.owner
-        if owner is not None and node.attr.startswith("__") and not node.attr.endswith("__"):
-            node.attr = f"_{owner.__name__.lstrip('_')}{node.attr}"
+        node.attr = private(node.attr, self.flow.unit.owner)
         return node
 
 
