@@ -452,7 +452,7 @@ impl Shard {
         };
         self.at_work = Some((run, resident.epoch));
         change(resident);
-        resident.tell_pause(resident.state.paused().is_some(), out);
+        resident.tell_pause(out);
         self.after(now, run, out);
     }
 

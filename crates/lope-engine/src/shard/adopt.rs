@@ -65,7 +65,7 @@ impl Shard {
                     folded.state.status() == Status::Waiting || folded.head > 1;
                 let mut resident =
                     Resident::adopted(now, adoption, folded, self.settings, self.listened);
-                resident.tell_pause(resident.state.paused().is_some(), out);
+                resident.tell_pause(out);
                 self.runs.insert(run, Box::new(resident));
                 let children = if waits_for_children {
                     self.children_of(run)

@@ -10,6 +10,8 @@ use crate::executor::Token;
 /// Something to be done when the commit that holds its cause is durable.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum AfterCommit {
+    /// The end of a pause is durable.
+    GoOn,
     /// Start an attempt.
     Start(Box<Dispatch>),
     /// An attempt with a slot begins.
@@ -45,7 +47,8 @@ impl AfterCommit {
                     && it.attempt == wanted.attempt
                     && it.epoch == wanted.epoch
             }
-            Self::Begin(_) | Self::Cancel(_) | Self::InputSettled { .. } | Self::Notice(_) => false,
+            Self::GoOn | Self::Begin(_) | Self::Cancel(_) => false,
+            Self::InputSettled { .. } | Self::Notice(_) => false,
         }
     }
 }

@@ -23,14 +23,25 @@ impl Resident {
         }
     }
 
-    /// What a pause or its end means to attempts that have not begun. One that leaves is not paused
-    /// here: whoever has it next says so for itself.
-    pub(super) fn tell_pause(&mut self, on: bool, out: &mut Vec<ShardOutput>) {
-        if on != std::mem::replace(&mut self.pause_told, on) {
-            out.push(ShardOutput::Pause(self.run, on));
-            if !on {
-                self.start_given_back();
-            }
+    /// What a pause or its end means to attempts that have not begun. A pause is told at once, its end
+    /// when that is durable: until then nothing begins.
+    pub(super) fn tell_pause(&mut self, out: &mut Vec<ShardOutput>) {
+        let is_paused = self.state.paused().is_some();
+        let was_paused = std::mem::replace(&mut self.was_paused, is_paused);
+        if is_paused && !std::mem::replace(&mut self.pause_told, true) {
+            out.push(ShardOutput::Pause(self.run, true));
+        }
+        if was_paused && !is_paused {
+            self.uncommitted.effects.push(AfterCommit::GoOn);
+            self.start_given_back();
+        }
+    }
+
+    /// It goes on, unless it was paused again meanwhile. One that leaves is not paused here: whoever
+    /// has it next says so for itself.
+    pub(super) fn tell_going_on(&mut self, out: &mut Vec<ShardOutput>) {
+        if std::mem::replace(&mut self.pause_told, false) {
+            out.push(ShardOutput::Pause(self.run, false));
         }
     }
 

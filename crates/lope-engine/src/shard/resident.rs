@@ -148,6 +148,8 @@ pub(super) struct Resident {
     /// Attempts that were given back and have not begun: whoever takes the run up next begins them, or
     /// we do when it goes on.
     pub(super) given_back: Vec<(Arc<str>, u32)>,
+    /// Was it paused when it was last looked at?
+    pub(super) was_paused: bool,
     /// What was last said of it: is it paused?
     pub(super) pause_told: bool,
     /// Is every attempt announced before it begins?
@@ -187,6 +189,7 @@ impl Resident {
             stopped: false,
             discarded: false,
             given_back: Vec::new(),
+            was_paused: false,
             pause_told: false,
             announces: false,
             listened: true,

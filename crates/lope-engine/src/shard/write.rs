@@ -305,7 +305,7 @@ impl Resident {
     /// The run is no longer held: stop what it has in flight, and say why.
     pub(super) fn leave(mut self: Box<Self>, why: UnloadReason, out: &mut Vec<ShardOutput>) {
         self.cancel_all(out);
-        self.tell_pause(false, out);
+        self.tell_going_on(out);
         out.push(ShardOutput::Left {
             run: self.run,
             epoch: self.epoch,
@@ -324,6 +324,8 @@ impl Resident {
                     self.attempts.insert(task.token.clone(), epoch);
                     out.push(ShardOutput::Start(Box::new(task)));
                 }
+                AfterCommit::GoOn if self.was_paused => {}
+                AfterCommit::GoOn => self.tell_going_on(out),
                 AfterCommit::Begin(token) => out.push(ShardOutput::Begin(token)),
                 AfterCommit::Cancel(attempt) => self.stop(attempt, out),
                 AfterCommit::InputSettled { input, result } => {
