@@ -50,6 +50,9 @@ pub struct StartRunnerArgs {
 
 pub(super) async fn run(args: StartRunnerArgs, context: &AgentsContext) -> CommandResult {
     context.for_people()?;
+    if !args.foreground && !args.detached {
+        context.may_leave_runners()?;
+    }
     let OpenBoard { client, board } = context.board().await?;
     let spec = spec(&args, &board, context).await?;
     let report = if args.foreground || args.detached {

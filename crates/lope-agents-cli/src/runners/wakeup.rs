@@ -23,6 +23,9 @@ pub struct WakeupArgs {
 
 pub(super) async fn run(args: &WakeupArgs, context: &AgentsContext) -> CommandResult {
     context.for_people()?;
+    if !args.dry_run {
+        context.may_leave_runners()?;
+    }
     let wakeup = &context.runners.wakeup;
     if !wakeup.enabled {
         return Ok(nothing(args.dry_run, "wake-up is switched off"));
