@@ -10,6 +10,7 @@ use lope::agents::law::unstarted::UnstartedRunner;
 use lope::agents::records::ProjectRecord;
 use lope::agents::settings::AgentSettings;
 use lope::doctor::HealthCheck;
+use rustix::fs::{Access, access};
 
 use crate::context::{AgentsContext, OpenBoard};
 use crate::runners::{cron, unstarted_words};
@@ -107,12 +108,29 @@ fn folders(projects: &[ProjectRecord], context: &AgentsContext) -> Vec<HealthChe
             "'lope projects remove' forgets a project; runners.wakeup.projectPaths names folders",
         )
     });
-    let told: Vec<HealthCheck> = gone.collect();
+    let closed = own
+        .iter()
+        .filter(|path| path.is_dir() && !may_work_in(path));
+    let closed = closed.map(|path| {
+        HealthCheck::warn(
+            "projects",
+            format!("agents may not write in the project {}", path.display()),
+            "let the user write in it whose runners work there",
+        )
+    });
+    let told: Vec<HealthCheck> = gone.chain(closed).collect();
     if told.is_empty() {
         let message = format!("{} projects are there", projects.len());
         return vec![HealthCheck::ok("projects", message)];
     }
     told
+}
+
+/// May this user write in a folder, and is it meant to be written in at all?
+fn may_work_in(folder: &Path) -> bool {
+    let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let is_kept = std::fs::metadata(folder).is_ok_and(|it| it.permissions().readonly());
+    access(folder, wanted).is_ok() && !is_kept
 }
 
 fn git(context: &AgentsContext) -> HealthCheck {

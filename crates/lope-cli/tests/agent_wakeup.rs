@@ -1,6 +1,7 @@
 //! Wake-up and what calls it: runners where tasks wait, none where one works, the dead replaced; one
 //! line of a crontab.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -471,6 +472,15 @@ fn the_doctor_says_what_agents_lack() {
     assert_eq!(health, "warn");
     assert!(message.contains(gone.to_str().unwrap()), "{message}");
     assert!(!message.contains(shop.to_str().unwrap()), "{message}");
+    let may_write = |mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&shop, permissions).unwrap();
+    };
+    may_write(0o555);
+    let told = examined(&path).done().json();
+    may_write(0o755);
+    let words = format!("agents may not write in the project {}", shop.display());
+    assert_eq!(about(&told, "projects")[1], ("warn".to_owned(), words));
     let lacking = examined("/nonexistent");
     assert_eq!(lacking.code, 1, "no agent can be started: {lacking:?}");
     let told = lacking.json();
