@@ -4,9 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -14,13 +12,13 @@ use lope_agents::board::{AgentBoard, BoardError, HookAgain};
 use lope_agents::records::TaskHookRecord;
 use lope_agents::settings::{HookSettings, HookTarget};
 use lope_model::id::TaskId;
+use lope_workers::process_tree::{ProcessTrees, TreeCommand, TreeWork};
 use lope_workers::{InheritedEnvironment, Requests};
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+
+use crate::hook_command;
 
 /// How long a runner that ends waits until its hooks have heard what it told them.
 const END_PATIENCE: Duration = Duration::from_secs(60);
@@ -28,10 +26,6 @@ const END_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_secs(60);
 /// Many changes of the board at once are looked at once.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(200);
-/// How long the output of a command that has ended is read.
-const OUTPUT_GRACE: Duration = Duration::from_millis(200);
-/// Most of it that is told.
-const WORDS_MAX: u64 = 4_096;
 /// How much one hook is told at once.
 const AT_ONCE: usize = 16;
 /// How long nothing is told after the store did not answer.
@@ -46,6 +40,8 @@ pub struct HookTeller {
     board: AgentBoard,
     environment: InheritedEnvironment,
     requests: Option<Arc<Requests>>,
+    /// Who answers for commands, if there are any.
+    trees: Option<ProcessTrees>,
     report: HookReport,
     /// What was told here and not heard yet.
     unheard: Arc<Mutex<BTreeSet<HookKey>>>,
@@ -111,11 +107,16 @@ impl std::fmt::Debug for HookTeller {
 impl HookTeller {
     /// For the hooks of a board.
     pub fn new(board: AgentBoard, environment: InheritedEnvironment, report: HookReport) -> Self {
-        let mut hooks = board.hooks().iter();
-        let is_web = hooks.any(|hook| matches!(hook.target, HookTarget::Url(_)));
-        let requests = is_web.then(|| Requests::new(Handle::current()).ok());
+        let runtime = Handle::current();
+        let any = |is_such: fn(&HookTarget) -> bool| {
+            board.hooks().iter().any(|hook| is_such(&hook.target))
+        };
+        let is_web = any(|target| matches!(target, HookTarget::Url(_)));
+        let has_command = any(|target| matches!(target, HookTarget::Command(_)));
+        let requests = is_web.then(|| Requests::new(runtime.clone()).ok());
         Self {
             requests: requests.flatten().map(Arc::new),
+            trees: has_command.then(|| ProcessTrees::begin(&runtime)),
             board,
             environment,
             report,
@@ -223,14 +224,9 @@ impl HookTeller {
         };
         let key = key_of(&taken);
         self.unheard().insert(key.clone());
-        let made = tokio::time::timeout(hook.timeout.to_duration(), self.once(hook, &taken)).await;
-        let error = match made {
-            Ok(Ok(())) => {
-                self.unheard().remove(&key);
-                return self.board.hook_told(&taken).await;
-            }
-            Ok(Err(error)) => error,
-            Err(_) => format!("not within {}", hook.timeout),
+        let Err(error) = self.once(hook, &taken).await else {
+            self.unheard().remove(&key);
+            return self.board.hook_told(&taken).await;
         };
         let end = match self.board.hook_unheard(&taken).await? {
             HookAgain::After(_) => String::new(),
@@ -245,90 +241,43 @@ impl HookTeller {
 
     async fn once(&self, hook: &HookSettings, call: &TaskHookRecord) -> Result<(), String> {
         match (&hook.target, &self.requests) {
-            (HookTarget::Command(argv), _) => self.command(argv, call).await,
+            (HookTarget::Command(argv), _) => self.command(hook, argv, call).await,
             (HookTarget::Url(url), Some(requests)) => {
-                requests.post_json(url, call.body.clone()).await
+                let posted = requests.post_json(url, call.body.clone());
+                let posted = tokio::time::timeout(hook.timeout.to_duration(), posted).await;
+                posted.unwrap_or_else(|_| Err(format!("not within {}", hook.timeout)))
             }
             (HookTarget::Url(_), None) => Err("no request can be made".to_owned()),
         }
     }
 
-    async fn command(&self, argv: &[String], call: &TaskHookRecord) -> Result<(), String> {
-        let [program, arguments @ ..] = argv else {
+    async fn command(
+        &self,
+        hook: &HookSettings,
+        argv: &[String],
+        call: &TaskHookRecord,
+    ) -> Result<(), String> {
+        let (Some(trees), [program, arguments @ ..]) = (&self.trees, argv) else {
             return Err("a command needs a program".to_owned());
         };
-        let mut command = Command::new(program);
         // Whose folder is on another machine, or gone, is told from where we are.
-        if Path::new(&call.project_path).is_dir() {
-            command.current_dir(&call.project_path);
-        }
-        let mut child = command
-            .args(arguments)
-            .env_clear()
-            .envs(self.environment.for_processes())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .process_group(0)
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut group = HookGroup::of(&child);
-        if let Some(mut input) = child.stdin.take() {
-            // One that does not read what it is told may still do well.
-            let _ = input.write_all(call.body.as_bytes()).await;
-        }
-        let (status, words) = ended(&mut child).await.map_err(|error| error.to_string())?;
-        group.0 = None;
-        if status.success() {
-            return Ok(());
-        }
-        Err(match words.trim() {
-            "" => status.to_string(),
-            words => format!("{status}: {words}"),
-        })
-    }
-}
-
-/// The processes of a command that has not ended: they are killed with it.
-struct HookGroup(Option<Pid>);
-
-impl HookGroup {
-    fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self(id.and_then(Pid::from_raw))
-    }
-}
-
-impl Drop for HookGroup {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // One that is gone needs nothing more.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-/// How a command ended, and what it complained of. What it leaves in the background, with its output
-/// open, is not waited for.
-async fn ended(child: &mut Child) -> io::Result<(ExitStatus, String)> {
-    let mut words = Vec::new();
-    let errors = child.stderr.take();
-    let status = {
-        let read = async {
-            if let Some(errors) = errors {
-                // What cannot be read is not told.
-                let _ = errors.take(WORDS_MAX).read_to_end(&mut words).await;
-            }
+        let folder = Path::new(&call.project_path);
+        let command = TreeCommand {
+            program: program.into(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            environment: self.environment.for_processes(),
+            folder: folder.is_dir().then(|| folder.to_owned()),
+            input: Some(call.body.clone().into_bytes()),
         };
-        tokio::pin!(read);
-        tokio::select! {
-            status = child.wait() => {
-                let _ = tokio::time::timeout(OUTPUT_GRACE, &mut read).await;
-                status?
-            }
-            () = &mut read => child.wait().await?,
-        }
-    };
-    Ok((status, String::from_utf8_lossy(&words).into_owned()))
+        hook_command::tell(trees, &work_of(call), command, hook.timeout).await
+    }
+}
+
+/// What an earlier try has left is ended before the next one begins.
+fn work_of(call: &TaskHookRecord) -> TreeWork {
+    TreeWork {
+        name: format!("hook/{}/{}/{}", call.task_id, call.number, call.hook),
+        attempt: u32::try_from(call.tries).unwrap_or(u32::MAX),
+        epoch: 1,
+    }
 }

@@ -13,6 +13,7 @@ mod agent_request;
 pub mod crontab;
 pub mod detach;
 pub mod executor;
+mod hook_command;
 pub mod hooks;
 pub mod invocation;
 pub mod process;

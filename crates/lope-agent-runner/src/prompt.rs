@@ -110,6 +110,7 @@ fn event_line(event: &TaskEventRecord) -> Option<String> {
         | TaskEventKind::Done
         | TaskEventKind::Failed
         | TaskEventKind::Refused
+        | TaskEventKind::Unstarted
         | TaskEventKind::Released => None,
     }
 }

@@ -200,7 +200,10 @@ const fn starts(action: &WakeAction) -> bool {
     match action {
         WakeAction::Start => true,
         WakeAction::Replace { start, .. } => *start,
-        WakeAction::Healthy { .. } | WakeAction::NothingToDo | WakeAction::Disabled => false,
+        WakeAction::Healthy { .. }
+        | WakeAction::NothingToDo
+        | WakeAction::Disabled
+        | WakeAction::Later(_) => false,
     }
 }
 
@@ -214,7 +217,10 @@ async fn act(board: &AgentBoard, plan: &WakePlan) -> BoardResult<Vec<String>> {
     let mut start = Vec::new();
     for step in &plan.steps {
         match &step.action {
-            WakeAction::Healthy { .. } | WakeAction::NothingToDo | WakeAction::Disabled => {}
+            WakeAction::Healthy { .. }
+            | WakeAction::NothingToDo
+            | WakeAction::Disabled
+            | WakeAction::Later(_) => {}
             WakeAction::Start => start.push(step.project.clone()),
             WakeAction::Replace {
                 ended,

@@ -30,6 +30,8 @@ pub struct AgentsContext {
     pub agents: AgentsSettings,
     /// The claim that the caller speaks for, if it is an agent at work.
     pub token: Option<TaskToken>,
+    /// The caller was started by a step, an agent or a hook, and what it starts ends with that.
+    pub is_within_tree: bool,
     pub quiet: bool,
     pub json: bool,
     /// What agents inherit.
@@ -180,6 +182,18 @@ impl AgentsContext {
             None => words,
             Some(_) => agent_masks::masks_of_any(&self.environment, &self.agents).hide(&words),
         }
+    }
+
+    /// Refused where a runner that is started would end with its caller, at once and at work.
+    pub(crate) fn may_leave_runners(&self) -> CommandResult<()> {
+        if !self.is_within_tree {
+            return Ok(());
+        }
+        let message =
+            "a runner that is started here would end with the step or hook that calls this";
+        Err(CommandError::refused(message).hint(
+            "'lope runners start --foreground --until-idle' works here and now; cron starts one that goes on",
+        ))
     }
 
     /// Refused to an agent at work: that is for people.

@@ -6,11 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use lope::agents::crontab::CronError;
+use lope::agents::law::unstarted::UnstartedRunner;
+use lope::agents::records::ProjectRecord;
 use lope::agents::settings::AgentSettings;
 use lope::doctor::HealthCheck;
+use rustix::fs::{Access, access};
 
 use crate::context::{AgentsContext, OpenBoard};
-use crate::runners::cron;
+use crate::runners::{cron, unstarted_words};
 
 /// Is everything there that agents need?
 pub async fn examine(context: &AgentsContext) -> Vec<HealthCheck> {
@@ -20,6 +23,7 @@ pub async fn examine(context: &AgentsContext) -> Vec<HealthCheck> {
     }
     let mut checks = agents(context);
     checks.extend(folders(&projects, context));
+    checks.extend(unstarted(&projects));
     if !projects.is_empty() {
         checks.push(git(context));
         checks.push(woken(context).await);
@@ -28,13 +32,13 @@ pub async fn examine(context: &AgentsContext) -> Vec<HealthCheck> {
 }
 
 /// A store that cannot be read is told of elsewhere.
-async fn projects(context: &AgentsContext) -> Vec<String> {
+async fn projects(context: &AgentsContext) -> Vec<ProjectRecord> {
     let Ok(Some(OpenBoard { client, board })) = context.board_if_there().await else {
         return Vec::new();
     };
     let projects = board.projects().await.unwrap_or_default();
     let _ = client.close().await;
-    projects.into_iter().map(|project| project.path).collect()
+    projects
 }
 
 fn agents(context: &AgentsContext) -> Vec<HealthCheck> {
@@ -76,24 +80,57 @@ fn find(program: &str, context: &AgentsContext) -> Option<PathBuf> {
     places.find(|path| can_run(path))
 }
 
-fn folders(projects: &[String], context: &AgentsContext) -> Vec<HealthCheck> {
+/// Projects for which wake-ups could start no runner.
+fn unstarted(projects: &[ProjectRecord]) -> impl Iterator<Item = HealthCheck> {
+    let unstarted = projects
+        .iter()
+        .filter_map(|project| Some((project, UnstartedRunner::of(project)?)));
+    unstarted.map(|(project, unstarted)| {
+        HealthCheck::warn(
+            "starts",
+            format!("{}: {}", project.path, unstarted_words(&unstarted)),
+            "'lope runners start' tries it at once",
+        )
+    })
+}
+
+fn folders(projects: &[ProjectRecord], context: &AgentsContext) -> Vec<HealthCheck> {
     let scanned = context.runners.wakeup.project_paths.iter();
     let scanned = scanned.map(|path| ("folder of projects", context.absolute(path)));
-    let own = projects.iter().map(|path| ("project", PathBuf::from(path)));
-    let gone = scanned.chain(own).filter(|(_, path)| !path.is_dir());
-    let told = gone.map(|(what, path)| {
+    let own = projects.iter();
+    let own: Vec<PathBuf> = own.map(|project| PathBuf::from(&project.path)).collect();
+    let all = scanned.chain(own.iter().map(|path| ("project", path.clone())));
+    let gone = all.filter(|(_, path)| !path.is_dir());
+    let gone = gone.map(|(what, path)| {
         HealthCheck::warn(
             "projects",
             format!("the {what} {} is not there", path.display()),
             "'lope projects remove' forgets a project; runners.wakeup.projectPaths names folders",
         )
     });
-    let told: Vec<HealthCheck> = told.collect();
+    let closed = own
+        .iter()
+        .filter(|path| path.is_dir() && !may_work_in(path));
+    let closed = closed.map(|path| {
+        HealthCheck::warn(
+            "projects",
+            format!("agents may not write in the project {}", path.display()),
+            "let the user write in it whose runners work there",
+        )
+    });
+    let told: Vec<HealthCheck> = gone.chain(closed).collect();
     if told.is_empty() {
         let message = format!("{} projects are there", projects.len());
         return vec![HealthCheck::ok("projects", message)];
     }
     told
+}
+
+/// May this user write in a folder, and is it meant to be written in at all?
+fn may_work_in(folder: &Path) -> bool {
+    let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let is_kept = std::fs::metadata(folder).is_ok_and(|it| it.permissions().readonly());
+    access(folder, wanted).is_ok() && !is_kept
 }
 
 fn git(context: &AgentsContext) -> HealthCheck {

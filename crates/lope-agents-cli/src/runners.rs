@@ -9,6 +9,7 @@ mod stop;
 mod wakeup;
 
 use clap::Subcommand;
+use lope::agents::law::unstarted::UnstartedRunner;
 
 use crate::context::AgentsContext;
 use crate::report::CommandResult;
@@ -37,6 +38,19 @@ pub enum RunnersCommand {
     /// Have cron, or systemd, wake runners up
     #[command(subcommand)]
     Cron(cron::CronCommand),
+}
+
+/// That no runner of a project could be started, for people.
+pub(crate) fn unstarted_words(unstarted: &UnstartedRunner) -> String {
+    let UnstartedRunner {
+        failures,
+        error,
+        not_before,
+    } = unstarted;
+    let times = if *failures == 1 { "time" } else { "times" };
+    format!(
+        "no runner could be started, {failures} {times}: {error}; a wake-up tries again at {not_before}"
+    )
 }
 
 pub(crate) async fn run(command: RunnersCommand, context: &AgentsContext) -> CommandResult {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::law::lock::LockStanding;
+use crate::law::unstarted::UnstartedRunner;
 use crate::records::{
     AgentRunnerRecord, ProjectRecord, RunnerStatus, TaskAttemptRecord, TaskEventRecord,
     TaskLockRecord, TaskRecord,
@@ -20,13 +21,26 @@ fn present(value: Json) -> Json {
 }
 
 pub fn project(project: &ProjectRecord) -> Json {
-    json!({
+    let unstarted = UnstartedRunner::of(project);
+    let mut project = project.clone();
+    UnstartedRunner::forget(&mut project);
+    present(json!({
         "path": project.path,
         "name": project.name,
         "enabled": project.enabled,
         "registeredAt": project.registered_at.to_string(),
         "lastSeenAt": project.last_seen_at.to_string(),
         "settings": &*project.settings,
+        "unstarted": unstarted.as_ref().map(unstarted_runner),
+    }))
+}
+
+/// That no runner of a project can be started.
+pub fn unstarted_runner(unstarted: &UnstartedRunner) -> Json {
+    json!({
+        "failures": unstarted.failures,
+        "error": unstarted.error,
+        "notBefore": unstarted.not_before.to_string(),
     })
 }
 

@@ -1,11 +1,13 @@
 //! A runner is killed between the end of an attempt on the board and in the journal of its run: the
-//! next one tells the run what is on the board.
+//! next one tells the run what is on the board. One whose number another process has by now is gone.
+
+use std::process::Command;
 
 use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fixture::agent_project::AgentProject;
+use crate::fixture::agent_project::{AgentProject, RunnerChild};
 use crate::stage::until;
 
 /// The first row that a journal is given after an attempt has ended takes for ever: the board has
@@ -94,4 +96,39 @@ fn an_attempt_that_failed_on_the_board_before_its_runner_died_fails_its_task_onc
     once(&task, "failed", "exit");
     let reason = task["reason"].as_str().unwrap();
     assert!(reason.contains("cannot do it"), "{reason}");
+}
+
+/// A runner that was killed at work, and somebody else's process that has got its number.
+fn with_a_number_that_is_used_again() -> (AgentProject, String, RunnerChild) {
+    let shop = AgentProject::new();
+    let id = shop.add("wait for it", &[]);
+    shop.killed_at_work(&id);
+    let bystander = RunnerChild::of(Command::new("sleep").arg("1000"));
+    let db = Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
+    let changed = db.execute("update runners set pid = ?1", [bystander.child.id()]);
+    assert_eq!(changed.unwrap(), 1);
+    (shop, id, bystander)
+}
+
+/// "PID reuse (simulated)", "nothing is ever signalled on a mismatch": whoever has the number of a dead
+/// runner is left alone, and the runner is known to be dead.
+#[test]
+fn a_process_with_the_number_of_a_dead_runner_is_left_alone() {
+    let (shop, id, mut bystander) = with_a_number_that_is_used_again();
+    let runner = shop.json(&["runners", "list"])[0]["id"].clone();
+    let woken = shop.json(&["runners", "wakeup"]);
+    let step = &woken["steps"][0];
+    assert_eq!(
+        (&step["action"], &step["ended"]),
+        (&"replace".into(), &vec![runner].into()),
+        "{woken}"
+    );
+    shop.go();
+    until("the task's end", || shop.task(&id)["status"] == "completed");
+    assert_eq!(bystander.child.try_wait().unwrap(), None, "it lives");
+
+    let (shop, _, mut bystander) = with_a_number_that_is_used_again();
+    let stopped = shop.json(&["runners", "stop", "--all", "--force"]);
+    assert_eq!(stopped[0]["stopped"], "was gone", "{stopped}");
+    assert_eq!(bystander.child.try_wait().unwrap(), None, "it lives");
 }

@@ -147,7 +147,7 @@ fn a_runner_that_cannot_write_does_not_spin() {
 /// is a result, and a failure that only speaks of limits is a failure.
 #[test]
 fn a_usage_limit_counts_however_its_agent_ended() {
-    let shop = AgentProject::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
+    let shop = AgentProject::with("  subprocessHangTimeout: 5s\n  stopGrace: 1s\n", "");
     let rows = [
         ("limit-quiet", "pending", "usage_limit", false),
         ("limit-hang", "pending", "usage_limit", false),

@@ -346,7 +346,20 @@ fn the_seeds_configuration_is_read_as_written() {
 /// lock, mark failed", "No pending tasks: runner goes idle, releases all locks".
 #[test]
 fn a_failed_task_and_a_timeout_free_their_locks_and_the_runner_goes_on_until_it_is_idle() {
-    let shop = AgentProject::with("  stopGrace: 1s\n", ", timeout: 3s");
+    let shop = AgentProject::with("  stopGrace: 1s\n", "");
+    // Only the one that never ends has little time.
+    let config = shop.home.path().join(".lope/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let (_, agent) = text.split_once("default: { ").unwrap();
+    let (agent, rest) = agent.split_once(" }\n").unwrap();
+    let agents =
+        format!("agents:\n  default: {{ {agent} }}\n  short: {{ {agent}, timeout: 1s }}\n{rest}");
+    std::fs::write(&config, agents).unwrap();
+    std::fs::create_dir(shop.project.join(".lope")).unwrap();
+    let named = "${{ input.title.startsWith('stubborn') ? 'short' : 'default' }}";
+    let flow =
+        format!("name: shop\nsteps:\n  work: {{ agent: {{ role: work, agent: \"{named}\" }} }}\n");
+    std::fs::write(shop.project.join(".lope/task.yaml"), flow).unwrap();
     let ids = ["fail at it", "stubborn to the end", "succeed at last"].map(|it| shop.add(it, &[]));
     let runner = shop.start();
     until("the last one's end", || {

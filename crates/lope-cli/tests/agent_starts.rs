@@ -301,6 +301,68 @@ fn the_specification_of_a_task_reaches_its_worker_and_its_reviewer() {
 }
 
 /// Seconds before now.
+/// An agent whose program is not there is tried less and less often, until it is there: not each minute
+/// of a night. Who starts a runner by hand need not wait.
+#[test]
+fn an_agent_that_cannot_be_started_is_tried_less_often_each_time() {
+    let shop = AgentProject::new();
+    let file = shop.home.path().join(".lope/config.yaml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let missing =
+        "agents: { default: { command: [/nonexistent/agent] } }\nrunners: { review: none }\n";
+    let id = shop.add("succeed", &[]);
+    let pause = || {
+        let task = shop.task(&id);
+        assert_eq!(
+            (&task["status"], &task["attempts"]),
+            (&json!("pending"), &json!(0)),
+            "{task}"
+        );
+        let reason = task["reason"].as_str().unwrap();
+        let words = "startup: '/nonexistent/agent' cannot be started";
+        assert!(reason.starts_with(words), "{reason}");
+        time(&task["notBefore"]) - time(&task["updatedAt"])
+    };
+    configure(&shop, missing);
+    for minutes in [1, 2, 4] {
+        shop.work();
+        assert_eq!(pause(), minutes * 60_000);
+        let woken = shop.lope(&["runners", "wakeup"]).done().out;
+        let words = format!("{}: nothing to do\n", shop.project.display());
+        assert_eq!(woken, words, "it is too early");
+    }
+    shop.lope(&["tasks", "reset", &id]).done();
+    shop.work();
+    assert_eq!(pause(), 60_000, "a person has begun anew");
+    configure(&shop, &config);
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "completed", "{task}");
+    shop.lope(&["tasks", "reset", &id]).done();
+    configure(&shop, missing);
+    shop.work();
+    assert_eq!(pause(), 60_000, "it had begun to work");
+}
+
+/// The same for a workflow of tasks that is wrong: no agent is started, and none is named.
+#[test]
+fn a_task_whose_workflow_is_wrong_is_tried_less_often_each_time() {
+    let shop = AgentProject::new();
+    std::fs::create_dir(shop.project.join(".lope")).unwrap();
+    let workflow = shop.project.join(".lope/task.yaml");
+    std::fs::write(&workflow, "name: shop\nsteps:\n  work: { agnet: {} }\n").unwrap();
+    let id = shop.add("succeed", &[]);
+    for minutes in [1, 2] {
+        shop.work();
+        let task = shop.task(&id);
+        let pause = time(&task["notBefore"]) - time(&task["updatedAt"]);
+        assert_eq!(pause, minutes * 60_000, "{task}");
+    }
+    std::fs::remove_file(&workflow).unwrap();
+    shop.work();
+    assert_eq!(shop.task(&id)["status"], "completed");
+}
+
 fn ago(seconds: u64) -> SystemTime {
     SystemTime::now() - Duration::from_secs(seconds)
 }

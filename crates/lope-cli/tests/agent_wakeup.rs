@@ -1,6 +1,7 @@
 //! Wake-up and what calls it: runners where tasks wait, none where one works, the dead replaced; one
 //! line of a crontab.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -174,17 +175,16 @@ fn a_runner_without_a_sign_of_life_is_killed_and_replaced() {
     let mut second = Value::Null;
     until("its replacement", || {
         let woken = village.lope(&["runners", "wakeup", "--json"]);
-        if woken.code != 0 {
+        // One that ends the first and cannot start the second says so too.
+        let step = serde_json::from_str::<Value>(&woken.out).unwrap_or_default()["steps"][0].take();
+        let replaced = step["action"] == "replace";
+        if replaced {
+            second = step;
+        } else if woken.code != 0 {
             // It was stopped while it wrote, and holds the file: let it go on, and stop it again.
             kill_process(pid, Signal::CONT).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(20));
             kill_process(pid, Signal::STOP).unwrap();
-            return false;
-        }
-        let step = woken.json()["steps"][0].clone();
-        let replaced = step["action"] == "replace";
-        if replaced {
-            second = step;
         }
         replaced
     });
@@ -197,7 +197,10 @@ fn a_runner_without_a_sign_of_life_is_killed_and_replaced() {
         }
     });
     std::fs::remove_file(project.join("hold")).unwrap();
-    until("its end", || village.status(&task) == "completed");
+    until("its end", || {
+        village.lope(&["runners", "wakeup"]);
+        village.status(&task) == "completed"
+    });
     let shown = village.json(&["runners", "show", &first]);
     assert_eq!(
         (&shown["status"], &shown["error"]),
@@ -471,6 +474,15 @@ fn the_doctor_says_what_agents_lack() {
     assert_eq!(health, "warn");
     assert!(message.contains(gone.to_str().unwrap()), "{message}");
     assert!(!message.contains(shop.to_str().unwrap()), "{message}");
+    let may_write = |mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&shop, permissions).unwrap();
+    };
+    may_write(0o555);
+    let told = examined(&path).done().json();
+    may_write(0o755);
+    let words = format!("agents may not write in the project {}", shop.display());
+    assert_eq!(about(&told, "projects")[1], ("warn".to_owned(), words));
     let lacking = examined("/nonexistent");
     assert_eq!(lacking.code, 1, "no agent can be started: {lacking:?}");
     let told = lacking.json();

@@ -19,6 +19,7 @@ mod agent_runners;
 mod agent_seed;
 mod agent_signals;
 mod agent_starts;
+mod agent_unstarted;
 mod agent_wakeup;
 mod agent_wakeup_many;
 mod agent_worktrees;

@@ -146,6 +146,7 @@ pub const SHAPES: &[(&str, RoomFields)] = &[
             ("registeredAt", "time"),
             ("lastSeenAt", "time"),
             ("settings", "object"),
+            ("unstarted?", "object"),
             ("tasks?", "object"),
         ],
     ),

@@ -32,7 +32,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::runtime::Handle;
 
 pub(crate) use self::cookie::TreeCookie;
-pub use self::cookie::TreeWork;
+pub use self::cookie::{TREE_VARIABLE, TreeWork};
 pub use self::identity::ProcessIdentity;
 use self::spawner::{Spawner, die_with_parent};
 use self::start_limit::TooLate;
@@ -199,7 +199,7 @@ impl ProcessTrees {
         right: impl Fn() -> StartRight,
     ) -> io::Result<ProcessTree> {
         let carried = OsString::from(cookie.to_string());
-        command.environment.push((cookie::VARIABLE.into(), carried));
+        command.environment.push((TREE_VARIABLE.into(), carried));
         if CAN_REAP.get().is_some() {
             let process = subreaper_process(&cookie, self.output);
             ProcessTree::under_subreaper(cookie, process, command, right).await

@@ -16,6 +16,7 @@ pub use lope_agents::board::{
 pub use lope_agents::machine::LocalMachine;
 pub use lope_agents::{describe, law, records, settings, task_list};
 pub use lope_workers::InheritedEnvironment;
+pub use lope_workers::process_tree::TREE_VARIABLE;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use lope::agents::law::unstarted::UnstartedRunner;
 use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
 use lope::agents::{BoardError, ROUND_ENGINE, describe};
 use serde_json::{Value as Json, json};
 
+use super::unstarted_words;
 use crate::context::{AgentsContext, OpenBoard};
 use crate::report::{CommandReport, CommandResult};
 use crate::table::{RuledTable, or_dash, short};
@@ -23,6 +25,7 @@ pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
     };
     let mut agents = board.runners().await?;
     agents.retain(|runner| all || is_live(runner));
+    let projects = board.projects().await?;
     let mut engines = client.runners(ENGINE_RUNNERS_MAX).await?;
     // What a runner of agents works with is no runner of its own.
     engines.retain(|runner| (all || runner.live) && runner.name != ROUND_ENGINE);
@@ -61,6 +64,12 @@ pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
     let live = agents.iter().filter(|runner| is_live(runner));
     if let Some(warning) = warning(live, context) {
         text = format!("{text}\n\n{warning}");
+    }
+    for project in &projects {
+        if let Some(unstarted) = UnstartedRunner::of(project) {
+            let words = unstarted_words(&unstarted);
+            text = format!("{text}\n\n⚠️  {}: {words}", project.path);
+        }
     }
     Ok(CommandReport::new(Json::Array(values), text))
 }

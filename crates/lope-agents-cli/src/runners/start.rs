@@ -50,8 +50,14 @@ pub struct StartRunnerArgs {
 
 pub(super) async fn run(args: StartRunnerArgs, context: &AgentsContext) -> CommandResult {
     context.for_people()?;
+    if !args.foreground && !args.detached {
+        context.may_leave_runners()?;
+    }
     let OpenBoard { client, board } = context.board().await?;
     let spec = spec(&args, &board, context).await?;
+    if !args.detached {
+        board.start_at_once(&spec.project).await?;
+    }
     let report = if args.foreground || args.detached {
         let engine = client.round_engine(context.steps.clone());
         let engine =

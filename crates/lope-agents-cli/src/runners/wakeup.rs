@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lope::agents::RunnerSpec;
 use lope::agents::law::wakeup::{WakeAction, WakeStep};
 use lope::agents::wake::{self, WakeError, WakeOutcome, WakePlan};
+use lope::agents::{AgentBoard, RunnerSpec, describe};
 use lope_model::RunnerId;
 use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
@@ -23,6 +23,9 @@ pub struct WakeupArgs {
 
 pub(super) async fn run(args: &WakeupArgs, context: &AgentsContext) -> CommandResult {
     context.for_people()?;
+    if !args.dry_run {
+        context.may_leave_runners()?;
+    }
     let wakeup = &context.runners.wakeup;
     if !wakeup.enabled {
         return Ok(nothing(args.dry_run, "wake-up is switched off"));
@@ -49,6 +52,7 @@ pub(super) async fn run(args: &WakeupArgs, context: &AgentsContext) -> CommandRe
         return Ok(nothing(false, "another wake-up is at work"));
     };
     let started = start(&woken, context).await;
+    note(&board, &started).await?;
     let mut report = report(&woken.plan, &started, false);
     // Others may wake up while hooks are told.
     drop(woken);
@@ -117,6 +121,16 @@ async fn start(woken: &WakeOutcome, context: &AgentsContext) -> Vec<StartedRunne
     started
 }
 
+/// What could not be started is left alone for a while.
+async fn note(board: &AgentBoard, started: &[StartedRunner]) -> CommandResult<()> {
+    for (project, started) in started {
+        if let Err(error) = started {
+            board.note_unstarted(project, error).await?;
+        }
+    }
+    Ok(())
+}
+
 fn report(plan: &WakePlan, started: &[StartedRunner], dry_run: bool) -> CommandReport {
     let would = if dry_run { "would " } else { "" };
     let mut lines: Vec<String> = Vec::new();
@@ -162,6 +176,10 @@ fn described(step: &WakeStep) -> (Json, String) {
             ("none", format!("runner {runner} works"))
         }
         WakeAction::NothingToDo => ("none", "nothing to do".to_owned()),
+        WakeAction::Later(unstarted) => {
+            value["unstarted"] = describe::unstarted_runner(unstarted);
+            ("none", super::unstarted_words(unstarted))
+        }
         WakeAction::Disabled => ("none", "disabled".to_owned()),
         WakeAction::Start => ("start", "start a runner".to_owned()),
         WakeAction::Replace { ended, start } => {

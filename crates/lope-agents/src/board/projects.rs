@@ -6,10 +6,12 @@ use lope_store::board::{
     TASK_LOCKS, TASKS,
 };
 
-use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause};
+use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, bounded, contended, pause};
+use crate::law::lock::is_stale;
+use crate::law::unstarted::UnstartedRunner;
 use crate::records::{
-    BoardRecord, JsonText, ProjectRecord, SectionRecord, TaskAttemptRecord, TaskEventRecord,
-    TaskHookRecord, TaskLockRecord, TaskRecord,
+    AgentRunnerRecord, BoardRecord, JsonText, ProjectRecord, SectionRecord, TaskAttemptRecord,
+    TaskEventRecord, TaskHookRecord, TaskLockRecord, TaskRecord,
 };
 
 /// What was taken away with a project.
@@ -57,6 +59,7 @@ impl AgentBoard {
             let (project, change, new) = match found.into_iter().next() {
                 Some(mut project) => {
                     project.last_seen_at = now;
+                    UnstartedRunner::forget(&mut project);
                     if let Some(name) = name {
                         name.clone_into(&mut project.name);
                     }
@@ -85,13 +88,37 @@ impl AgentBoard {
         contended()
     }
 
-    /// Switch a project on or off.
+    /// Switch a project on or off. Starts that failed are forgotten.
     pub async fn enable_project(&self, named: &str, enabled: bool) -> BoardResult<ProjectRecord> {
         for tries in 1..=TRIES_MAX {
             let mut project = self.project(named).await?;
             project.enabled = enabled;
+            UnstartedRunner::forget(&mut project);
             if self.commit(vec![project.clone().updated()]).await? {
                 return Ok(project);
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// A runner of a project could not be started: the next wake-ups leave it alone for a while.
+    /// Where one is at work by now, somebody else was faster, and nothing is noted.
+    pub async fn note_unstarted(&self, path: &str, error: &str) -> BoardResult<()> {
+        for tries in 1..=TRIES_MAX {
+            let view = self.view(Some(path)).await?;
+            let is_there = |it: &AgentRunnerRecord| {
+                it.project_path.as_deref() == Some(path) && !is_stale(&view, it, &self.rules)
+            };
+            let project = view.project(path).cloned();
+            let is_worked_on = view.runners.iter().any(is_there);
+            let Some(mut project) = project.filter(|_| !is_worked_on) else {
+                return Ok(());
+            };
+            let (now, interval) = (view.clock.now, self.rules.wakeup_interval);
+            UnstartedRunner::after(&project, &bounded(error), now, interval).keep(&mut project);
+            if self.commit(vec![project.updated()]).await? {
+                return Ok(());
             }
             pause(tries).await;
         }

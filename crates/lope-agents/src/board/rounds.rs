@@ -8,11 +8,16 @@ use lope_store::board::{BoardSelect, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS, TAS
 
 use super::claims::{LockLost, close, is_own, own_lock};
 use super::{AgentBoard, BoardResult, HeldTask, TRIES_MAX, bounded, contended, pause, taken};
-use crate::law::settle::{AttemptEnd, at_work, count, end_round, failures};
+use crate::law::settle::{
+    AttemptEnd, at_work, count, end_round, failures, is_unstarted, unstarted,
+};
 use crate::records::{
     AttemptRole, Author, BoardRecord, StopReason, TaskAttemptRecord, TaskEventKind,
     TaskEventRecord, TaskLockRecord, TaskRecord, TaskStatus,
 };
+
+/// After so many starts that failed the pause between them grows no more.
+const UNSTARTED_MAX: usize = 20;
 
 /// An agent that is to be started for a task.
 #[derive(Clone, PartialEq, Debug)]
@@ -192,16 +197,52 @@ impl AgentBoard {
             let task = self.task(&id.to_string()).await?;
             let now = self.now().await?;
             let lock = self.own_lock_of(held).await?;
-            let attempts = self.attempts_of(id).await?;
-            let failures = failures(&attempts, end.role, self.reset_at(id).await?);
+            let bad_ends = self.bad_ends(id, end).await?;
             let Some(lock) = lock.filter(|_| end.reason != StopReason::LostLock) else {
                 return Ok(Err(LockLost));
             };
-            let next = end_round(&task, end, failures, &self.rules, now);
+            let next = end_round(&task, end, bad_ends, &self.rules, now);
             let mut changes = self.moved(&task, next.clone());
             changes.push(lock.deleted());
+            if end.reason == StopReason::Startup {
+                let words = end.message.as_deref().unwrap_or_default();
+                let kind = TaskEventKind::Unstarted;
+                changes.push(self.event(id, kind, Author::Runner, words).await?);
+            }
             if self.commit(changes).await? {
                 return Ok(Ok(next));
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// How often it went as badly so far, in succession, this time among them.
+    async fn bad_ends(&self, task: TaskId, end: &AttemptEnd) -> BoardResult<u32> {
+        let attempts = self.attempts_of(task).await?;
+        let reset_at = self.reset_at(task).await?;
+        if end.reason != StopReason::Startup {
+            return Ok(failures(&attempts, end.role, reset_at));
+        }
+        let events = BoardSelect::all(TASK_EVENTS)
+            .among("task_id", [task.to_string()])
+            .among("kind", [TaskEventKind::Unstarted.as_str()]);
+        let events: Vec<TaskEventRecord> = self.rows(events.last(UNSTARTED_MAX)).await?;
+        Ok(unstarted(&attempts, &events, reset_at) + 1)
+    }
+
+    /// Tasks whose agents could not be started may be tried at once: a person says so.
+    pub async fn start_at_once(&self, project: &str) -> BoardResult<()> {
+        for tries in 1..=TRIES_MAX {
+            let view = self.view(Some(project)).await?;
+            let waiting = view.tasks.iter().filter(|task| is_unstarted(task));
+            let now = waiting.map(|task| TaskRecord {
+                not_before: None,
+                ..task.clone()
+            });
+            let changes: Vec<_> = now.map(BoardRecord::updated).collect();
+            if self.commit_in_parts(&changes).await? {
+                return Ok(());
             }
             pause(tries).await;
         }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use lope_model::id::TaskId;
 use lope_model::{Moment, RunnerId, Timestamp};
-use lope_store::board::{BoardSelect, RUNNERS, TASK_LOCKS};
+use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS};
 
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause, taken};
 use crate::law::BoardView;
 use crate::law::lock::{is_doubtful, is_stale};
+use crate::law::unstarted::UnstartedRunner;
 use crate::records::{AgentRunnerRecord, BoardRecord, RunnerStatus, StopLevel, TaskLockRecord};
 
 /// How often a runner that may be dead is looked at.
@@ -55,6 +56,12 @@ fn place_beside(live: &[&AgentRunnerRecord], new: &RunnerEntry) -> Result<i64, V
     let mut places = 1..=i64::from(new.places);
     let free = places.find(|place| live.iter().all(|it| it.place != *place));
     free.ok_or_else(|| live.iter().map(|it| it.id).collect())
+}
+
+/// A runner could be started: that it could not be before is forgotten.
+fn started(view: &BoardView, path: &str) -> Option<BoardChange> {
+    let mut project = view.project(path)?.clone();
+    UnstartedRunner::forget(&mut project).then(|| project.updated())
 }
 
 impl AgentBoard {
@@ -103,7 +110,9 @@ impl AgentBoard {
                 stop: None,
                 error: None,
             };
-            if self.commit(vec![runner.clone().inserted()]).await? {
+            let mut changes = vec![runner.clone().inserted()];
+            changes.extend(started(&view, &new.project));
+            if self.commit(changes).await? {
                 return Ok(RunnerPlace::Taken(Box::new(runner)));
             }
             pause(tries).await;

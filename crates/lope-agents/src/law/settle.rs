@@ -7,7 +7,7 @@
 //! | `exit`, `timeout` | `failed` | `review` again, `blocked` after the last attempt | yes |
 //! | `hang`, `runner_death` | `pending` at the next wake-up, `failed` after the last attempt | `review` again, `blocked` after the last attempt | yes |
 //! | `usage_limit` | `pending` at its reset | `review` at its reset | no |
-//! | `startup` | `pending` at the next wake-up | `review` at the next wake-up | no |
+//! | `startup` | `pending` at the next wake-up, later each time | `review` at the next wake-up, later each time | no |
 //! | `cancel`, `drain` | `pending` | `review` | no |
 //! | `budget_exhausted` | `blocked` | `blocked` | no |
 //! | `lost_lock` | nothing is written | nothing is written | no |
@@ -24,8 +24,10 @@
 use lope_model::{RunId, Timestamp};
 
 use super::TaskRules;
+use super::unstarted::pause_after;
 use crate::records::{
-    AttemptRole, Author, ReviewBy, StopReason, TaskAttemptRecord, TaskRecord, TaskStatus,
+    AttemptRole, Author, ReviewBy, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
+    TaskRecord, TaskStatus,
 };
 
 /// How an attempt ended.
@@ -101,18 +103,46 @@ pub fn failures(
     bad.filter(|reason| is_counted(*reason)).map(|_| 1).sum()
 }
 
+/// Starts of an agent that failed, in succession: since the last attempt that was more than that, and
+/// since the task was reset.
+pub fn unstarted(
+    attempts: &[TaskAttemptRecord],
+    events: &[TaskEventRecord],
+    reset_at: Option<Timestamp>,
+) -> u32 {
+    let is_more = |it: &&TaskAttemptRecord| {
+        it.stop_reason
+            .is_some_and(|reason| reason != StopReason::Startup)
+    };
+    let last = attempts.iter().filter(is_more).map(|it| it.started_at);
+    let since = last.chain(reset_at).max();
+    let own = events.iter().filter(|event| {
+        event.kind == TaskEventKind::Unstarted && since.is_none_or(|since| event.at >= since)
+    });
+    own.map(|_| 1).sum()
+}
+
+/// Does a task wait because its agent could not be started?
+pub fn is_unstarted(task: &TaskRecord) -> bool {
+    let reason = task.reason.as_deref().unwrap_or_default();
+    task.not_before.is_some()
+        && reason.starts_with(StopReason::Startup.as_str())
+        && matches!(task.status, TaskStatus::Pending | TaskStatus::Review)
+}
+
 /// The task after an attempt that was the end of its round; nothing if the attempt may write
-/// nothing. `failures` are the [`failures`] of its role, this attempt among them.
+/// nothing. `bad_ends` are the [`failures`] of its role, this attempt among them; of a start that failed,
+/// the [`unstarted`] ones, this one among them.
 pub fn settle(
     task: &TaskRecord,
     end: &AttemptEnd,
-    failures: u32,
+    bad_ends: u32,
     rules: &TaskRules,
     now: Timestamp,
 ) -> Option<Settlement> {
     let counted = count(task, end, now)?;
     Some(Settlement {
-        task: end_round(&counted.task, end, failures, rules, now),
+        task: end_round(&counted.task, end, bad_ends, rules, now),
         ..counted
     })
 }
@@ -144,7 +174,7 @@ pub fn count(task: &TaskRecord, end: &AttemptEnd, now: Timestamp) -> Option<Sett
 pub fn end_round(
     task: &TaskRecord,
     end: &AttemptEnd,
-    failures: u32,
+    bad_ends: u32,
     rules: &TaskRules,
     now: Timestamp,
 ) -> TaskRecord {
@@ -153,8 +183,7 @@ pub fn end_round(
     // What a person decided meanwhile stays.
     let decided = task.decided_by == Some(Author::Person);
     if !decided {
-        let is_last = failures >= rules.attempts_max;
-        place(&mut next, end, is_last, rules, now);
+        place(&mut next, end, bad_ends, rules, now);
         wait_for_answer(&mut next, end);
     }
     next
@@ -226,10 +255,11 @@ pub(super) fn answered(task: &mut TaskRecord) {
 fn place(
     task: &mut TaskRecord,
     end: &AttemptEnd,
-    is_last: bool,
+    bad_ends: u32,
     rules: &TaskRules,
     now: Timestamp,
 ) {
+    let is_last = bad_ends >= rules.attempts_max;
     task.reason = Some(end.reason.as_str().to_owned());
     task.not_before = None;
     task.interrupted = false;
@@ -265,7 +295,8 @@ fn place(
         }
         (StopReason::Startup, role) => {
             again(task, role);
-            task.not_before = Some(now.plus(rules.wakeup_interval));
+            let pause = pause_after(bad_ends, rules.wakeup_interval);
+            task.not_before = Some(now.plus(pause));
             explain(task, end.message.as_deref());
         }
         (StopReason::Budget, role) if end.reset.is_some() => {

@@ -7,6 +7,7 @@ use lope_model::RunnerId;
 
 use super::lock::is_stale;
 use super::select::{TaskQuery, eligible};
+use super::unstarted::UnstartedRunner;
 use super::{BoardView, ProcessProof, TaskRules};
 use crate::records::ProjectRecord;
 
@@ -28,6 +29,8 @@ pub enum WakeAction {
     Disabled,
     /// Tasks wait and nobody works.
     Start,
+    /// The same, but no runner could be started; it is too early to try it again.
+    Later(UnstartedRunner),
     /// Runners without a sign of life are ended; a new one starts if tasks wait.
     Replace {
         ended: Vec<StaleRunner>,
@@ -61,7 +64,9 @@ pub fn wakeup(view: &BoardView, rules: &TaskRules) -> Vec<WakeStep> {
             view,
             project,
             &stale,
-            waiting.contains(project.path.as_str()),
+            waiting
+                .contains(project.path.as_str())
+                .then(|| start(view, project, rules)),
         ),
     });
     steps.collect()
@@ -71,7 +76,7 @@ fn action(
     view: &BoardView,
     project: &ProjectRecord,
     stale: &BTreeSet<RunnerId>,
-    has_work: bool,
+    start: Option<WakeAction>,
 ) -> WakeAction {
     let runners = view.runners.iter();
     let runners = runners.filter(|runner| runner.project_path.as_deref() == Some(&project.path));
@@ -84,11 +89,21 @@ fn action(
         is_there: view.proof(runner.id) == ProcessProof::Alive,
     });
     let ended: Vec<StaleRunner> = ended.collect();
-    let start = project.enabled && has_work;
-    match (ended.is_empty(), project.enabled, start) {
-        (false, _, start) => WakeAction::Replace { ended, start },
-        (true, false, _) => WakeAction::Disabled,
-        (true, true, true) => WakeAction::Start,
-        (true, true, false) => WakeAction::NothingToDo,
+    if !ended.is_empty() {
+        let start = project.enabled && start == Some(WakeAction::Start);
+        return WakeAction::Replace { ended, start };
     }
+    if !project.enabled {
+        return WakeAction::Disabled;
+    }
+    start.unwrap_or(WakeAction::NothingToDo)
+}
+
+/// What is done where tasks wait.
+fn start(view: &BoardView, project: &ProjectRecord, rules: &TaskRules) -> WakeAction {
+    let unstarted = UnstartedRunner::of(project);
+    let is_early = |it: &UnstartedRunner| it.is_early(view.clock.now, rules.wakeup_interval);
+    unstarted
+        .filter(is_early)
+        .map_or(WakeAction::Start, WakeAction::Later)
 }

@@ -146,6 +146,7 @@ words! {
         Done = "done",
         Failed = "failed",
         Refused = "refused",
+        Unstarted = "unstarted",
         Released = "released",
     }
 }

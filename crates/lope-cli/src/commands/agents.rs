@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use lope::agents::{RoundSettings, TOKEN_VARIABLE, TaskToken};
+use lope::agents::{RoundSettings, TOKEN_VARIABLE, TREE_VARIABLE, TaskToken};
 use lope::executors::inherited;
 use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit};
 use lope_remote::CommandCall;
@@ -43,6 +43,8 @@ pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsCo
         runners: settings.config.runners.clone(),
         agents: settings.config.agents.clone(),
         token: token.map_err(CliError::usage)?,
+        is_within_tree: CommandCall::current().is_none()
+            && std::env::var_os(TREE_VARIABLE).is_some(),
         quiet: output.quiet,
         json: output.json,
         environment: inherited(&settings.config),

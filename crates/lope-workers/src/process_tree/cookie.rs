@@ -9,8 +9,8 @@ use lope_engine::executor::Token;
 use super::identity::ProcessIdentity;
 use super::mark::TreeMark;
 
-/// The variable of the processes of a tree.
-pub(super) const VARIABLE: &str = "LOPE_PROCESS_TREE";
+/// The variable of the processes of a tree: what is started where it is set ends with the tree.
+pub const TREE_VARIABLE: &str = "LOPE_PROCESS_TREE";
 /// The variable of the process that supervises a tree.
 pub(super) const SUBREAPER_VARIABLE: &str = "LOPE_PROCESS_TREE_SUBREAPER";
 
@@ -110,7 +110,7 @@ impl TreeCookie {
             let entry = std::ffi::OsStr::from_bytes(entry).to_str()?;
             let (name, value) = entry.split_once('=')?;
             let is_subreaper = name == SUBREAPER_VARIABLE;
-            (is_subreaper || name == VARIABLE)
+            (is_subreaper || name == TREE_VARIABLE)
                 .then(|| Self::parse(value))
                 .flatten()
                 .map(|cookie| (cookie, is_subreaper))
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_cookie_is_found_again_and_knows_what_came_before_it() {
         let own = cookie("a/0/two words", 2, 7);
-        let environment = format!("PATH=/bin\0{VARIABLE}={own}\0X=1\0");
+        let environment = format!("PATH=/bin\0{TREE_VARIABLE}={own}\0X=1\0");
         assert_eq!(
             TreeCookie::find(environment.as_bytes()),
             Some((own.clone(), false))
