@@ -85,6 +85,9 @@ impl Nodes {
                     spec
                 };
                 let node = self.scheduler.restore(spec, runs, is_current);
+                if let Some((until, wait)) = stored.record.waits().filter(|_| !is_current) {
+                    self.scheduler.wait_on(node, until, wait);
+                }
                 self.recorded.insert(node, stored.record);
                 node
             }

@@ -38,6 +38,7 @@ impl<P: Program> SpaceMachine<P> {
             messages: 0,
             cycle: names.collect(),
             until: report.until.millis(),
+            wait: report.wait.millis(),
         }
     }
 
