@@ -113,8 +113,15 @@ impl StoredNode {
 
 /// A digest of what stands where a node read: enough to tell apart, not to prove.
 pub fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
+    let mut known: Option<(&CellAddress, Option<&Json>)> = None;
     reads.iter().fold(0, |hash, (at, extent)| {
-        mix(hash ^ looked_at(*extent, now.at(at)))
+        // Most of what a node reads stands in one document.
+        let (_, document) = match known.filter(|(last, _)| last.is_same_document(at)) {
+            Some(known) => known,
+            None => *known.insert((at, now.document(&at.space, &at.id))),
+        };
+        let value = document.and_then(|root| root.at(at.path.keys()));
+        mix(hash ^ looked_at(*extent, value))
     })
 }
 
