@@ -46,6 +46,14 @@ impl CellAddress {
         self.with_path(self.path.prefix(length))
     }
 
+    /// Puts what `Display` writes behind a text.
+    pub fn push_to(&self, text: &mut String) {
+        text.push_str(self.space.as_str());
+        text.push('/');
+        text.push_str(self.id.as_str());
+        self.path.push_to(text);
+    }
+
     pub fn is_same_document(&self, other: &Self) -> bool {
         self.id == other.id && self.space == other.space
     }
@@ -109,6 +117,8 @@ fn inline_in(text: &str) -> Option<(EntityId, &str)> {
 /// `space/id/path`, for messages.
 impl fmt::Display for CellAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}{}", self.space, self.id, self.path)
+        let mut text = String::new();
+        self.push_to(&mut text);
+        f.write_str(&text)
     }
 }

@@ -68,13 +68,18 @@ pub struct LastingChain {
 impl LastingChain {
     /// What led to how the space stands after a wave that this chain led to.
     pub fn next(&mut self, chain: PostChain, now: Timestamp) -> PostChain {
+        self.note(chain, now);
+        self.chain.clone()
+    }
+
+    /// Notes that this chain led to how the space stands.
+    pub fn note(&mut self, chain: PostChain, now: Timestamp) {
         let lasts = limit::BACKOFF_MAX.times(2);
         // A clock that is set back makes nothing last longer.
         let is_recent = now < self.until && self.until <= now.plus(lasts);
         if chain.hops >= self.chain.hops || self.chain.wait().is_none() || !is_recent {
             (self.chain, self.until) = (chain, now.plus(lasts));
         }
-        self.chain.clone()
     }
 }
 
@@ -85,6 +90,8 @@ pub struct Chains {
     runs: BTreeMap<NodeKey, PostChain>,
     /// What led to how other spaces stand that nodes read.
     spaces: BTreeMap<SpaceName, PostChain>,
+    /// What led to how the space stood when it was taken up, until what was left to do is done.
+    past: PostChain,
     /// The longest that led to a change.
     longest: PostChain,
     /// Nodes that sent something that has to wait.
@@ -102,6 +109,16 @@ impl Chains {
     pub fn note_space(&mut self, space: &SpaceName, chain: &PostChain) {
         let chain = chain.next(|| format!("space {space}").into());
         self.spaces.insert(space.clone(), chain);
+    }
+
+    /// Notes what led to how the space stood when it was taken up: what is done again goes on from there.
+    pub fn note_past(&mut self, chain: PostChain) {
+        self.past = chain;
+    }
+
+    /// What was left to do is done.
+    pub fn forget_past(&mut self) {
+        self.past = PostChain::default();
     }
 
     /// What led to an event or a command.
@@ -124,7 +141,7 @@ impl Chains {
 
     /// Whether nothing led to anything.
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.spaces.is_empty()
+        self.events.is_empty() && self.spaces.is_empty() && self.past.is_empty()
     }
 
     /// Notes that a node sent something that has to wait.
@@ -147,7 +164,8 @@ impl Chains {
                 ChangedBy::Node(other) => self.runs.get(other),
                 ChangedBy::Edit => None,
             },
-            Some(RunReason::Registered | RunReason::Resumed) | None => None,
+            Some(RunReason::Resumed) => Some(&self.past),
+            Some(RunReason::Registered) | None => None,
         };
         let chain = chain.cloned().unwrap_or_default();
         self.note_longest(&chain);
@@ -178,6 +196,7 @@ impl Chains {
             messages: chain.hops,
             cycle: chain.through,
             until: now.plus(wait).millis(),
+            wait: wait.millis(),
         })
     }
 }

@@ -35,6 +35,9 @@ pub struct Nodes {
     handled: BTreeMap<NodeKey, HandledNote>,
 }
 
+/// What a reason has in it besides names and ids, most often.
+const ROOM_FOR_PATH: usize = 64;
+
 /// A node that has a name.
 #[derive(Debug)]
 struct LabelledNode {
@@ -85,6 +88,9 @@ impl Nodes {
                     spec
                 };
                 let node = self.scheduler.restore(spec, runs, is_current);
+                if let Some((until, wait)) = stored.record.waits().filter(|_| !is_current) {
+                    self.scheduler.wait_on(node, until, wait);
+                }
                 self.recorded.insert(node, stored.record);
                 node
             }
@@ -143,7 +149,15 @@ impl Nodes {
 
     fn explain(&self, reason: &RunReason) -> String {
         match reason {
-            RunReason::Changed { at, by } => format!("{} changed {at}", self.describe(by)),
+            RunReason::Changed { at, by } => {
+                let room = ROOM_FOR_PATH + at.space.as_str().len() + at.id.as_str().len();
+                let label = self.describe(by);
+                let mut text = String::with_capacity(label.len() + room);
+                text.push_str(&label);
+                text.push_str(" changed ");
+                at.push_to(&mut text);
+                text
+            }
             RunReason::Registered | RunReason::Resumed => reason.to_string(),
         }
     }

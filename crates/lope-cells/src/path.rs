@@ -81,6 +81,19 @@ impl CellPath {
         self.keys().starts_with(other.keys()) || other.keys().starts_with(self.keys())
     }
 
+    /// Puts the path behind a text as a JSON pointer: `/a/b`, with `~1` for a slash in a key and `~0` for
+    /// a tilde.
+    pub(crate) fn push_to(&self, text: &mut String) {
+        for key in self.keys() {
+            text.push('/');
+            if key.contains(['~', '/']) {
+                text.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            } else {
+                text.push_str(key);
+            }
+        }
+    }
+
     /// The path as a list of texts.
     pub fn to_json(&self) -> Json {
         Json::array(self.keys().iter().cloned().map(Json::Text))
@@ -115,17 +128,11 @@ impl<K: Into<Arc<str>>> FromIterator<K> for CellPath {
     }
 }
 
-/// As a JSON pointer: `/a/b`, with `~1` for a slash in a key and `~0` for a tilde.
+/// As a JSON pointer.
 impl fmt::Display for CellPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for key in self.keys() {
-            f.write_str("/")?;
-            if key.contains(['~', '/']) {
-                f.write_str(&key.replace('~', "~0").replace('/', "~1"))?;
-            } else {
-                f.write_str(key)?;
-            }
-        }
-        Ok(())
+        let mut text = String::new();
+        self.push_to(&mut text);
+        f.write_str(&text)
     }
 }

@@ -117,18 +117,47 @@ pub enum ArgumentPart {
 /// An object of which everything is wanted, its entries known beforehand: the same as reading an
 /// inline document with links to the cells.
 pub fn project_parts(reads: &mut dyn Reads, parts: &[(Arc<str>, ArgumentPart)]) -> Projected {
-    let any = Schema::any();
-    let mut entries = BTreeMap::new();
-    for (key, part) in parts {
+    let entries = parts.iter().filter_map(|(key, part)| {
         let value = match part {
             ArgumentPart::Plain(value) => Some(Projected::Plain(value.clone())),
-            ArgumentPart::Cell(at) => project(reads, at, &any),
+            ArgumentPart::Cell(at) => project_whole(reads, at),
         };
-        if let Some(value) = value {
-            entries.insert(Arc::clone(key), value);
+        Some((Arc::clone(key), value?))
+    });
+    let entries: Vec<_> = entries.collect();
+    match plain_object(&entries) {
+        Some(object) => Projected::Plain(object),
+        None => Projected::Object(entries.into_iter().collect()),
+    }
+}
+
+/// Everything that stands at `at`.
+fn project_whole(reads: &mut dyn Reads, at: &CellAddress) -> Option<Projected> {
+    let found = resolve(reads, at, Follow::Every).ok()?;
+    match found.value {
+        // What has no parts needs no looking through.
+        Some(value) if !matches!(value, Json::Array(_) | Json::Object(_)) => {
+            reads.record(&found.address, Extent::Whole);
+            Some(Projected::Plain(value))
+        }
+        value => {
+            let mut projection = Projection {
+                reads,
+                visiting: vec![found.address.clone()],
+                parts: 0,
+            };
+            let found = Resolved { value, ..found };
+            projection.value(found, &Schema::any())
         }
     }
-    record(entries)
+}
+
+/// The object of some entries, if there are no cells in them.
+fn plain_object(entries: &[(Arc<str>, Projected)]) -> Option<Json> {
+    let plain = entries
+        .iter()
+        .map(|(key, value)| Some((Arc::clone(key), plain(value)?)));
+    Some(Json::object(plain.collect::<Option<Vec<_>>>()?))
 }
 
 /// Looks at where the links in everything that `at` stands for lead, and at nothing else: for one who

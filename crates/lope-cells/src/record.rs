@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use crate::address::CellAddress;
 use crate::json::Json;
+use crate::limit;
 use crate::read::Extent;
 use crate::snapshot::SpaceSnapshot;
 use crate::transaction::ReadLog;
-use lope_model::Failure;
+use lope_model::{Failure, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::scheduler::NodeSpec;
@@ -31,6 +32,15 @@ pub struct NodeRecord {
     /// What a handler did; none for any other node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handled: Option<HandledNote>,
+}
+
+impl NodeRecord {
+    /// Until when the node waits because it does not settle, and how long that is.
+    pub fn waits(&self) -> Option<(Timestamp, Span)> {
+        let note = self.unsettled.as_ref().filter(|note| note.runs > 0)?;
+        let wait = Span::from_millis(note.wait).max(limit::BACKOFF_FIRST);
+        Some((Timestamp::from_millis(note.until), wait))
+    }
 }
 
 /// What a handler did last.
@@ -57,6 +67,9 @@ pub struct UnsettledNote {
     pub cycle: Vec<Arc<str>>,
     /// When it runs again, or what it sent goes on, in milliseconds since 1970.
     pub until: i64,
+    /// How long that was when it began to wait, in milliseconds.
+    #[serde(default)]
+    pub wait: u64,
 }
 
 #[allow(
@@ -100,8 +113,15 @@ impl StoredNode {
 
 /// A digest of what stands where a node read: enough to tell apart, not to prove.
 pub fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
+    let mut known: Option<(&CellAddress, Option<&Json>)> = None;
     reads.iter().fold(0, |hash, (at, extent)| {
-        mix(hash ^ looked_at(*extent, now.at(at)))
+        // Most of what a node reads stands in one document.
+        let (_, document) = match known.filter(|(last, _)| last.is_same_document(at)) {
+            Some(known) => known,
+            None => *known.insert((at, now.document(&at.space, &at.id))),
+        };
+        let value = document.and_then(|root| root.at(at.path.keys()));
+        mix(hash ^ looked_at(*extent, value))
     })
 }
 

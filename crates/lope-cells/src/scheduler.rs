@@ -11,7 +11,7 @@ mod node;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope_model::Timestamp;
+use lope_model::{Span, Timestamp};
 
 use crate::address::CellAddress;
 use crate::id::SpaceName;
@@ -70,6 +70,16 @@ impl Scheduler {
             self.rewired.remove(&node);
         }
         node
+    }
+
+    /// Goes on with the wait of a node that did not settle under another host.
+    pub fn wait_on(&mut self, node: NodeKey, until: Timestamp, wait: Span) {
+        let Some(state) = self.nodes.get_mut(&node) else {
+            return;
+        };
+        (state.waits_until, state.wait) = (Some(until), Some(wait));
+        self.waiting.insert((until, node));
+        self.dequeue(node);
     }
 
     /// Goes on counting the runs of a node where another host ended.
@@ -245,12 +255,22 @@ impl Scheduler {
 
     /// Whether nothing can run now.
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        self.ready.is_empty() && self.next_deadline().is_none_or(|deadline| deadline > now)
+        self.ready.is_empty()
+            && self
+                .next_deadline(now)
+                .is_none_or(|deadline| deadline > now)
     }
 
-    /// When a node that waits may run again.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.waiting.first().map(|(until, _)| *until)
+    /// When a node that waits may run again. No wait is longer than the longest, whatever the clock was
+    /// when it began.
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let first = self.waiting.first();
+        first.map(|(until, _)| (*until).min(now.plus(limit::BACKOFF_MAX)))
+    }
+
+    /// Whether a node waits because it does not settle.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// The nodes that were found not to settle, since last asked.
@@ -326,21 +346,27 @@ impl Scheduler {
             runs,
             cycle: self.graph.cycle_of(node),
             until,
+            wait,
             reason,
         });
         false
     }
 
+    /// Ends the waits that are over, and those that would last longer than any: a clock that is set back
+    /// holds nobody up.
     fn end_waits(&mut self, now: Timestamp) {
-        while let Some((until, node)) = self.waiting.first().copied() {
-            if until > now {
+        let latest = now.plus(limit::BACKOFF_MAX);
+        loop {
+            let first = self.waiting.first().filter(|(until, _)| *until <= now);
+            let last = self.waiting.last().filter(|(until, _)| *until > latest);
+            let Some(over) = first.or(last).copied() else {
                 return;
-            }
-            self.waiting.pop_first();
-            let state = self.state(node);
+            };
+            self.waiting.remove(&over);
+            let state = self.state(over.1);
             state.waits_until = None;
             state.runs_in_pass = 0;
-            self.reconsider(node);
+            self.reconsider(over.1);
         }
     }
 

@@ -168,8 +168,8 @@ fn until_runs(home: &Home, count: usize) -> Vec<Value> {
     runs
 }
 
-/// "a form whose submit starts a workflow and shows its progress in a cell": at work, through the
-/// death of its runner, then done; and one that fails.
+/// "a form whose submit starts a workflow and shows its progress in a cell": not deployed yet, at
+/// work, through the death of its runner, then done; and one that fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_starts_a_workflow_and_shows_what_came_of_it() {
     if !wanted() {
@@ -181,7 +181,6 @@ async fn a_form_starts_a_workflow_and_shows_what_came_of_it() {
     let file = home.path().join("greet.yaml");
     std::fs::write(&file, patient).unwrap();
     let file = file.display().to_string();
-    home.lope(&["workflows", "deploy", &file]).done();
     let recipe = example("form.yaml");
     let run = ["recipes", "run", recipe.as_str(), "--into", "home/form"];
     home.lope(&run).done();
@@ -191,6 +190,9 @@ async fn a_form_starts_a_workflow_and_shows_what_came_of_it() {
     browser.click("a[href='form/']").await;
     browser.sees("Nothing was asked for yet").await;
     submit(&browser, "Ada").await;
+    let waits = "It waits: no workflow 'greet' is deployed";
+    browser.sees(waits).await;
+    home.lope(&["workflows", "deploy", &file]).done();
     browser.sees("The workflow is at work…").await;
     up.kill();
     browser.sees("offline").await;

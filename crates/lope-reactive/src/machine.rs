@@ -166,6 +166,12 @@ impl<P: Program> SpaceMachine<P> {
         self.program.resumed(&self.spaces, &mut self.nodes);
     }
 
+    /// Takes in what led to how the space stood when it was taken up.
+    pub fn note_past(&mut self, chain: PostChain, now: Timestamp) {
+        self.last_chain.note(chain.clone(), now);
+        self.chains.note_past(chain);
+    }
+
     /// Runs every computation twice from now on; one whose writes differ fails.
     pub fn check_twice(&mut self) {
         self.checks_twice = true;
@@ -277,6 +283,9 @@ impl<P: Program> SpaceMachine<P> {
             outputs.push(SpaceOutput::NonSettling(report));
         }
         self.chains.end_wave(|id| self.events.is_queued(id));
+        if self.elsewhere.is_complete() {
+            self.chains.forget_past();
+        }
         self.save(now, outputs);
     }
 
@@ -287,7 +296,7 @@ impl<P: Program> SpaceMachine<P> {
             return Some(now);
         }
         let deadlines = [
-            self.nodes.scheduler.next_deadline(),
+            self.nodes.scheduler.next_deadline(now),
             self.events.next_deadline(),
         ];
         deadlines.into_iter().flatten().min()
@@ -403,7 +412,7 @@ impl<P: Program> SpaceMachine<P> {
         self.note_history();
         let longest = self.chains.take_longest();
         self.wave.chain = self.last_chain.next(longest, now);
-        let waits = self.nodes.scheduler.next_deadline().is_some();
+        let waits = self.nodes.scheduler.has_waiting();
         // One that looks at other spaces is to see what changes there.
         let looks_elsewhere = !self.foreign().is_empty();
         self.wave.is_active = self.is_cut || waits || looks_elsewhere || self.program.is_waiting();

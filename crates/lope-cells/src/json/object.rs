@@ -5,6 +5,7 @@
 //! a very wide object changes as fast as one of a small object. Comparing two versions of an object
 //! skips what they share.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use lope_model::Digest;
@@ -25,7 +26,35 @@ struct Root {
     digest: OnceLock<Digest>,
 }
 
-type Entry = (Arc<str>, Json);
+type Entry = (Key, Json);
+
+/// A key with the first of its bytes as a number, so that most comparisons look at nothing else.
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    head: u64,
+    text: Arc<str>,
+}
+
+impl Key {
+    fn new(text: Arc<str>) -> Self {
+        let head = head(&text);
+        Self { head, text }
+    }
+
+    /// The order of this key and a text, whose head is known.
+    fn order(&self, head: u64, text: &str) -> Ordering {
+        let heads = self.head.cmp(&head);
+        heads.then_with(|| (*self.text).cmp(text))
+    }
+}
+
+/// The first eight bytes: whatever is less as a number is less as a text.
+fn head(text: &str) -> u64 {
+    let mut bytes = [0; 8];
+    let length = text.len().min(8);
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    u64::from_be_bytes(bytes)
+}
 
 /// Sorted by key; only the top may be empty.
 #[derive(Clone, Debug)]
@@ -37,7 +66,7 @@ enum TreeNode {
 #[derive(Clone, Debug)]
 struct Branch {
     /// No key below is less; every key in the branch before is.
-    least: Arc<str>,
+    least: Key,
     below: Arc<TreeNode>,
 }
 
@@ -51,14 +80,17 @@ impl Object {
     }
 
     pub fn get(&self, key: &str) -> Option<&Json> {
+        let head = head(key);
         let mut node = &self.0.top;
         loop {
             match node {
                 TreeNode::Leaf(entries) => {
-                    let place = find(entries, key).ok()?;
+                    let place = find(entries, head, key).ok()?;
                     return Some(&entries[place].1);
                 }
-                TreeNode::Inner(branches) => node = &branches[branch_of(branches, key)].below,
+                TreeNode::Inner(branches) => {
+                    node = &branches[branch_of(branches, head, key)].below;
+                }
             }
         }
     }
@@ -74,7 +106,7 @@ impl Object {
             loop {
                 match open.pop()? {
                     Part::Node(node) => node.open(&mut open),
-                    Part::Entry((key, value)) => return Some((key, value)),
+                    Part::Entry((key, value)) => return Some((&key.text, value)),
                 }
             }
         })
@@ -87,12 +119,12 @@ impl Object {
     /// Puts an entry in, and gives back the one it replaces.
     pub fn insert(&mut self, key: Arc<str>, value: Json) -> Option<Json> {
         let root = self.change();
-        let replaced = root.top.insert(key, value);
+        let replaced = root.top.insert(Key::new(key), value);
         root.len += usize::from(replaced.is_none());
         if let Some(upper) = root.top.split() {
             let lower = std::mem::take(&mut root.top);
             let lower = Branch {
-                least: Arc::clone(lower.least()),
+                least: lower.least().clone(),
                 below: Arc::new(lower),
             };
             root.top = TreeNode::Inner(vec![lower, upper]);
@@ -105,7 +137,7 @@ impl Object {
             return None;
         }
         let root = self.change();
-        let removed = root.top.remove(key);
+        let removed = root.top.remove(head(key), key);
         root.len -= 1;
         root.shrink();
         removed
@@ -122,15 +154,16 @@ impl Object {
     }
 
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
+        let head = head(key);
         let mut node = &mut self.change().top;
         loop {
             match node {
                 TreeNode::Leaf(entries) => {
-                    let place = find(entries, key).ok()?;
+                    let place = find(entries, head, key).ok()?;
                     return Some(&mut entries[place].1);
                 }
                 TreeNode::Inner(branches) => {
-                    let index = branch_of(branches, key);
+                    let index = branch_of(branches, head, key);
                     node = Arc::make_mut(&mut branches[index].below);
                 }
             }
@@ -214,9 +247,9 @@ impl Root {
 }
 
 impl TreeNode {
-    fn insert(&mut self, key: Arc<str>, value: Json) -> Option<Json> {
+    fn insert(&mut self, key: Key, value: Json) -> Option<Json> {
         match self {
-            Self::Leaf(entries) => match find(entries, &key) {
+            Self::Leaf(entries) => match find(entries, key.head, &key.text) {
                 Ok(place) => Some(std::mem::replace(&mut entries[place].1, value)),
                 Err(place) => {
                     entries.insert(place, (key, value));
@@ -224,10 +257,10 @@ impl TreeNode {
                 }
             },
             Self::Inner(branches) => {
-                let index = branch_of(branches, &key);
+                let index = branch_of(branches, key.head, &key.text);
                 let branch = &mut branches[index];
-                if key < branch.least {
-                    branch.least = Arc::clone(&key);
+                if branch.least.order(key.head, &key.text).is_gt() {
+                    branch.least = key.clone();
                 }
                 let below = Arc::make_mut(&mut branch.below);
                 let replaced = below.insert(key, value);
@@ -239,16 +272,16 @@ impl TreeNode {
         }
     }
 
-    fn remove(&mut self, key: &str) -> Option<Json> {
+    fn remove(&mut self, head: u64, key: &str) -> Option<Json> {
         match self {
             Self::Leaf(entries) => {
-                let place = find(entries, key).ok()?;
+                let place = find(entries, head, key).ok()?;
                 Some(entries.remove(place).1)
             }
             Self::Inner(branches) => {
-                let index = branch_of(branches, key);
+                let index = branch_of(branches, head, key);
                 let below = Arc::make_mut(&mut branches[index].below);
-                let removed = below.remove(key);
+                let removed = below.remove(head, key);
                 if below.is_empty() {
                     branches.remove(index);
                 }
@@ -269,13 +302,13 @@ impl TreeNode {
             Self::Leaf(_) | Self::Inner(_) => return None,
         };
         Some(Branch {
-            least: Arc::clone(upper.least()),
+            least: upper.least().clone(),
             below: Arc::new(upper),
         })
     }
 
     /// The bound of a node that is not empty.
-    fn least(&self) -> &Arc<str> {
+    fn least(&self) -> &Key {
         match self {
             Self::Leaf(entries) => &entries[0].0,
             Self::Inner(branches) => &branches[0].least,
@@ -308,13 +341,13 @@ impl Default for TreeNode {
 }
 
 /// The branch in which `key` stands or would stand.
-fn branch_of(branches: &[Branch], key: &str) -> usize {
-    let behind = branches.partition_point(|branch| *branch.least <= *key);
+fn branch_of(branches: &[Branch], head: u64, key: &str) -> usize {
+    let behind = branches.partition_point(|branch| branch.least.order(head, key).is_le());
     behind.saturating_sub(1)
 }
 
-fn find(entries: &[Entry], key: &str) -> Result<usize, usize> {
-    entries.binary_search_by(|(other, _)| (**other).cmp(key))
+fn find(entries: &[Entry], head: u64, key: &str) -> Result<usize, usize> {
+    entries.binary_search_by(|(other, _)| other.order(head, key))
 }
 
 impl PartialEq for Object {
@@ -323,8 +356,8 @@ impl PartialEq for Object {
     }
 }
 
-impl FromIterator<Entry> for Object {
-    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
+impl FromIterator<(Arc<str>, Json)> for Object {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Json)>>(entries: I) -> Self {
         let mut object = Self::default();
         for (key, value) in entries {
             object.insert(key, value);

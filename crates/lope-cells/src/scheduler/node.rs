@@ -99,8 +99,9 @@ pub struct NonSettling {
     pub runs: u32,
     /// The nodes that feed each other with it, itself included.
     pub cycle: BTreeSet<NodeKey>,
-    /// When it runs again.
+    /// When it runs again, and how long it waits for that.
     pub until: Timestamp,
+    pub wait: Span,
     /// What made it run the last time.
     pub reason: Option<RunReason>,
 }

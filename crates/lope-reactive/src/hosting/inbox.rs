@@ -75,7 +75,7 @@ impl SpaceStore {
     }
 
     /// Asks whoever hosts the space to do something that this led to.
-    pub(super) async fn ask_after(
+    pub async fn ask_after(
         &self,
         command: &SpaceCommand,
         chain: PostChain,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
+use lope_cells::chain::PostChain;
 use lope_cells::history::StoredChange;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
@@ -47,6 +48,8 @@ pub(super) struct TakenUp {
     pub(super) nodes: BTreeMap<Arc<str>, StoredNode>,
     /// What is known of the rows of its documents.
     pub(super) rows: DocumentRows,
+    /// What led to its last wave.
+    pub(super) chain: PostChain,
 }
 
 /// What one wave changed.
@@ -172,10 +175,12 @@ impl SpaceStore {
                 }
             }
         }
+        let (_, chain) = self.documents_and_chain(&[]).await?;
         Ok(TakenUp {
             spaces,
             nodes,
             rows: read.rows,
+            chain,
         })
     }
 

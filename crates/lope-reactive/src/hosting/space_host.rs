@@ -54,9 +54,11 @@ impl<P: Program> SpaceHost<P> {
         program: P,
         asked: LeaseRequest<'_>,
     ) -> Result<Self, HostError> {
+        let now = asked.now;
         let lease = store.acquire(asked).await?;
         let taken = store.take_up().await?;
         let mut machine = SpaceMachine::new(store.space().clone(), taken.spaces, program);
+        machine.note_past(taken.chain, now);
         machine.resume(taken.nodes);
         machine.note_brought(BTreeSet::new());
         let posts = WaitingPosts {

@@ -5,6 +5,8 @@ use lope_model::Timestamp;
 use super::wave::CellChange;
 use super::{Program, SpaceMachine};
 use crate::scheduler::NonSettling;
+use lope_cells::id::EntityId;
+use lope_cells::json::Json;
 use lope_cells::record::UnsettledNote;
 
 impl<P: Program> SpaceMachine<P> {
@@ -38,13 +40,22 @@ impl<P: Program> SpaceMachine<P> {
             messages: 0,
             cycle: names.collect(),
             until: report.until.millis(),
+            wait: report.wait.millis(),
         }
     }
 
     /// Puts down what changed, as it stands now.
     pub(super) fn note_history(&mut self) {
+        let mut known: Option<(EntityId, Option<&Json>)> = None;
         for (id, path, by) in self.changed.take() {
-            let document = self.spaces.snapshot().document(&self.space, &id);
+            let document = match &known {
+                Some((last, document)) if *last == id => *document,
+                Some(_) | None => {
+                    let document = self.spaces.snapshot().document(&self.space, &id);
+                    known = Some((id.clone(), document));
+                    document
+                }
+            };
             let value = document.and_then(|root| root.at(path.keys())).cloned();
             self.wave.history.push(CellChange {
                 id,

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use lope_cells::transaction::EffectRequest;
 use lope_model::{Clock, Span, Timestamp};
 use lope_reactive::hosting::{
     LeaseRequest, NoEffects, PoolOptions, SpaceClient, SpaceHost, SpaceStore,
@@ -14,6 +15,7 @@ use lope_reactive::machine::{SpaceAction, SpaceCommand, SpaceOutput, StreamEvent
 use lope_reactive::{CellAddress, Json, RecipeRunner};
 use lope_store::{ManualClock, Tables};
 
+use crate::effects::looping;
 use crate::fixture::{cell, json, link, space};
 use crate::host::modules;
 use crate::stores::{Place, on_every_store};
@@ -26,6 +28,9 @@ on_every_store! {
     nodes_that_write_to_each_other_without_end_are_slowed_down_and_told => super::nodes;
     nodes_that_read_each_other_without_end_are_slowed_down_and_told => super::readers;
     a_host_that_is_waited_for_comes_to_rest_when_nothing_waits_and_nothing_can_run => super::idle;
+    a_cycle_of_a_killed_host_waits_on_under_the_next_one => super::cycle;
+    nodes_that_read_each_other_without_end_stay_slow_under_the_next_hosts => super::readers_of_killed_hosts;
+    effects_without_end_stay_slow_under_the_next_host => super::effects_of_a_killed_host;
 }
 
 fn alias(path: &[&str]) -> serde_json::Value {
@@ -66,6 +71,19 @@ fn counting() -> serde_json::Value {
     json!({
         "result": {"v": alias(&["internal", "v"])},
         "nodes": [{"module": module, "inputs": {"x": alias(&["argument", "from"])}, "outputs": alias(&["internal", "v"])}]
+    })
+}
+
+/// Two nodes that feed each other.
+fn cyclic() -> serde_json::Value {
+    let rising = |from: &str, to: &str| {
+        let source = format!("({{{from}}}) => ({from} ?? 0) + 1");
+        json!({"module": {"type": "javascript", "implementation": source},
+            "inputs": {from: alias(&["internal", from])}, "outputs": alias(&["internal", to])})
+    };
+    json!({
+        "result": {"a": alias(&["internal", "a"]), "b": alias(&["internal", "b"])},
+        "nodes": [rising("b", "a"), rising("a", "b")]
     })
 }
 
@@ -174,6 +192,18 @@ impl Pair {
         let at = cell(at);
         let read = self.store(at.space.as_str()).await.read(&at).await;
         read.unwrap().and_then(|value| value.as_int()).unwrap_or(0)
+    }
+
+    /// The one effect that is asked for in the next turn.
+    async fn effect(&mut self) -> EffectRequest {
+        let told = self.hosts[0].turn(self.clock.now()).await.unwrap();
+        let mut effects = told.into_iter().filter_map(|output| match output {
+            SpaceOutput::Effect(effect) => Some(effect),
+            _ => None,
+        });
+        let effect = effects.next().expect("an effect is asked for");
+        assert_eq!(effects.next(), None);
+        effect
     }
 
     /// What is told of the first node of what runs in a space.
@@ -377,16 +407,7 @@ async fn idle(place: Place) {
     assert!(home.has_empty_queues().await.unwrap(), "everything is sent");
     assert!(pair.hosts[0].is_idle(clock.now()));
     // A node that does not settle is not waited for while it has to wait; what it wants is not lost.
-    let cycle = json!({
-        "result": {"a": alias(&["internal", "a"]), "b": alias(&["internal", "b"])},
-        "nodes": [
-            {"module": {"type": "javascript", "implementation": "({b}) => (b ?? 0) + 1"},
-             "inputs": {"b": alias(&["internal", "b"])}, "outputs": alias(&["internal", "a"])},
-            {"module": {"type": "javascript", "implementation": "({a}) => (a ?? 0) + 1"},
-             "inputs": {"a": alias(&["internal", "a"])}, "outputs": alias(&["internal", "b"])}
-        ]
-    });
-    pair.run("cycle", cycle, json!({})).await;
+    pair.run("cycle", cyclic(), json!({})).await;
     let told = pair.hosts[0].idle(&clock).await.unwrap();
     let is_report = |output: &SpaceOutput| matches!(output, SpaceOutput::NonSettling(_));
     assert!(told.iter().any(is_report));
@@ -404,4 +425,87 @@ async fn idle(place: Place) {
     let told = pair.hosts[0].idle(&clock).await.unwrap();
     let is_effect = |output: &&SpaceOutput| matches!(output, SpaceOutput::Effect(_));
     assert_eq!(told.iter().filter(is_effect).count(), 1);
+}
+
+/// Whoever has the space next knows how long a cycle has to wait by now.
+async fn cycle(place: Place) {
+    let mut pair = Pair::new(&place).await;
+    pair.run("cycle", cyclic(), json!({})).await;
+    pair.rest().await;
+    let mut before = pair.get("cycle/a").await;
+    for wait in [250, 500, 1_000, 2_000, 2_000] {
+        pair.clock.pass(LEASE);
+        pair.take().await;
+        for left in [0, wait - 101] {
+            pair.clock.pass(Span::from_millis(left));
+            pair.rest().await;
+            let now = pair.get("cycle/a").await;
+            assert_eq!(now, before, "not before its time: {wait} ms");
+        }
+        pair.clock.pass(Span::from_millis(1));
+        pair.rest().await;
+        let after = pair.get("cycle/a").await;
+        assert!((before + 1..=before + 20).contains(&after), "{after}");
+        before = after;
+    }
+    // A clock that is behind that of the dead host holds it up no longer than it had to wait anyway.
+    pair.clock.pass(LEASE);
+    pair.take().await;
+    let back = Timestamp::from_millis(pair.clock.now().millis() - 3_600_000);
+    pair.clock.set_wall(back);
+    pair.rest().await;
+    assert!(pair.get("cycle/a").await > before);
+}
+
+async fn readers_of_killed_hosts(place: Place) {
+    let mut pair = Pair::new(&place).await;
+    let other = |cell: &str| json!({ "from": link(cell) });
+    pair.run("f", counting(), other("shop:f/v")).await;
+    pair.run("shop:f", counting(), other("f/v")).await;
+    let mut highest = pair.rise(CHAIN_MAX).await;
+    for wait in [250, 500] {
+        pair.clock.pass(Span::from_millis(wait));
+        highest += 1;
+        assert_eq!(pair.rise(3).await, highest);
+    }
+    for name in ["note", "shop:note"] {
+        // What the next hosts do first has nothing to do with it.
+        let value = Some(1.into());
+        let at = cell(name);
+        pair.ask(
+            &at,
+            SpaceAction::Set {
+                at: at.clone(),
+                value,
+            },
+        )
+        .await;
+    }
+    pair.clock.pass(LEASE);
+    pair.take().await;
+    let next = pair.rise(CHAIN_MAX).await;
+    assert!((highest..=highest + 2).contains(&next), "{highest} {next}");
+}
+
+async fn effects_of_a_killed_host(place: Place) {
+    let mut pair = Pair::new(&place).await;
+    pair.run("loop", looping(), json!({})).await;
+    for round in 1..=CHAIN_MAX + 3 {
+        let asked = pair.effect().await;
+        assert_eq!(asked.chain.hops, round);
+        // Asked for again, it comes as far as before.
+        pair.clock.pass(LEASE);
+        pair.take().await;
+        let again = pair.effect().await;
+        assert_eq!((&again.key, again.chain.hops), (&asked.key, round));
+        let command = SpaceCommand {
+            id: format!("done {round}").into(),
+            action: SpaceAction::EffectDone {
+                key: again.key,
+                outcome: Ok(i64::from(round % 2).into()),
+            },
+        };
+        let home = pair.store("home").await;
+        home.ask_after(&command, again.chain).await.unwrap();
+    }
 }

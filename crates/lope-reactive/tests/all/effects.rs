@@ -207,7 +207,7 @@ fn what_cannot_be_begun_yet_says_why_and_is_asked_for_again_if_it_is_still_wante
 }
 
 /// Asks for what was answered last, without end.
-fn looping() -> serde_json::Value {
+pub(crate) fn looping() -> serde_json::Value {
     let alias = |path: &[&str]| json!({"$alias": {"path": path}});
     json!({
         "initial": {"internal": {"n": 0}},

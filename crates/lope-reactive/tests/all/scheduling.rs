@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use lope_model::Failure;
+use lope_model::{Failure, Span, Timestamp};
 use lope_reactive::Json;
 use lope_reactive::machine::SpaceOutput;
 use lope_reactive::scheduler::{ChangedBy, NodeRole, NodeSpec, NonSettling, RunReason};
@@ -237,6 +237,26 @@ fn what_does_not_settle_runs_ten_times_then_backs_off_and_the_rest_goes_on() {
         250,
         "the wait begins anew"
     );
+}
+
+#[test]
+fn a_clock_that_is_set_back_holds_nobody_up_who_waits() {
+    let mut sheet = Sheet::new(json!({}));
+    let ping = sheet.compute(&["pong"], "ping", |values| values[0] + 1);
+    sheet.compute(&["ping"], "pong", |values| values[0]);
+    sheet.observe("pong");
+    sheet.turn(Vec::new());
+    let until = reports(&mut sheet)[0].until;
+    sheet.ran();
+    sheet.now = Timestamp::from_millis(until.millis() - 2_000);
+    assert_eq!(sheet.machine.next_deadline(sheet.now), Some(until));
+    sheet.turn(Vec::new());
+    assert!(sheet.ran().is_empty(), "it may have to wait so long");
+    sheet.now = Timestamp::from_millis(until.millis() - 2_001);
+    let longest = sheet.now.plus(Span::from_millis(2_000));
+    assert_eq!(sheet.machine.next_deadline(sheet.now), Some(longest));
+    sheet.turn(Vec::new());
+    assert!(sheet.ran().contains(&ping));
 }
 
 #[test]

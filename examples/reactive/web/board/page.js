@@ -2,6 +2,7 @@
 const $ = (selector) => document.querySelector(selector);
 const api = new URL("../../api/", location.href);
 const tasks = new Map();
+let late; // what changes while the list is on its way
 
 const draw = () => {
   const states = Map.groupBy([...tasks.values()], (task) => task.status);
@@ -20,15 +21,21 @@ const draw = () => {
 };
 
 const read = async () => {
-  const answer = await fetch(new URL("tasks?limit=1000", api));
+  const mine = (late = []);
+  const answer = await (await fetch(new URL("tasks?limit=1000", api))).json();
+  if (late !== mine) return; // another list is on its way
   tasks.clear();
-  for (const task of (await answer.json()).tasks) tasks.set(task.id, task);
+  for (const task of answer.tasks) tasks.set(task.id, task);
+  for (const change of mine) change();
+  late = undefined;
   draw();
 };
+
+const changed = (change) => { late?.push(change); change(); draw(); };
 
 const source = new EventSource(new URL("tasks/events", api));
 source.onopen = () => { $("#status").textContent = "live"; read(); };
 source.onerror = () => { $("#status").textContent = "offline"; };
 source.addEventListener("reset", read);
-source.addEventListener("task", (event) => { const task = JSON.parse(event.data); tasks.set(task.id, task); draw(); });
-source.addEventListener("removed", (event) => { tasks.delete(JSON.parse(event.data).id); draw(); });
+source.addEventListener("task", (event) => { const task = JSON.parse(event.data); changed(() => tasks.set(task.id, task)); });
+source.addEventListener("removed", (event) => { const { id } = JSON.parse(event.data); changed(() => tasks.delete(id)); });

@@ -7,8 +7,9 @@ const $ = (selector) => document.querySelector(selector);
 
 const told = (order) => {
   if (!order || order.requestHash === undefined) return "Nothing was asked for yet.";
-  if (order.error) return `It failed: ${order.error.message ?? order.error}`;
-  if (order.pending) return "The workflow is at work…";
+  const why = order.error?.message;
+  if (order.pending) return why ? `It waits: ${why}` : "The workflow is at work…";
+  if (order.error) return `It failed: ${why}`;
   return String(order.result);
 };
 
