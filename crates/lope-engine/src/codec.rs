@@ -37,9 +37,7 @@ impl Unreadable {
 
 /// An event as a journal row; its large values go to `blobs`.
 pub fn row(seq: u64, event: &mut Event, blobs: &mut Vec<Blob>) -> JournalRow {
-    let mut apart = Vec::new();
-    let body = event.encode(&mut apart);
-    blobs.append(&mut apart);
+    let body = event.encode(blobs);
     JournalRow {
         seq,
         at: event.at,
@@ -50,9 +48,7 @@ pub fn row(seq: u64, event: &mut Event, blobs: &mut Vec<Blob>) -> JournalRow {
 
 /// A state as a snapshot; its large values go to `blobs`.
 pub fn snapshot(seq: u64, state: &mut State, blobs: &mut Vec<Blob>) -> Snapshot {
-    let mut apart = Vec::new();
-    let body = state.encode(&mut apart);
-    blobs.append(&mut apart);
+    let body = state.encode(blobs);
     Snapshot {
         seq,
         law: state.law(),

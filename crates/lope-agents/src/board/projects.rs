@@ -115,8 +115,9 @@ impl AgentBoard {
             let Some(mut project) = project.filter(|_| !is_worked_on) else {
                 return Ok(());
             };
-            let (now, interval) = (view.clock.now, self.rules.wakeup_interval);
-            UnstartedRunner::after(&project, &bounded(error), now, interval).keep(&mut project);
+            let interval = self.rules.wakeup_interval;
+            UnstartedRunner::after(&project, &bounded(error), view.clock.now, interval)
+                .keep(&mut project);
             if self.commit(vec![project.updated()]).await? {
                 return Ok(());
             }

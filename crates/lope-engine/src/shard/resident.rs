@@ -64,9 +64,7 @@ impl Uncommitted {
             && self.end.is_none()
             && !self.untold
     }
-}
 
-impl Uncommitted {
     /// An attempt that waits to be started is no longer wanted: then neither is its cancellation.
     /// False: it does not wait here.
     fn unschedule(&mut self, cancelled: &AttemptId) -> bool {
@@ -336,33 +334,23 @@ impl Resident {
     /// An attempt was answered. Answers to attempts that are not in flight change nothing and leave
     /// no row.
     pub(super) fn settle(&mut self, now: Timestamp, outcome: executor::TaskOutcome) {
-        let executor::TaskOutcome {
-            token,
-            result,
-            worker,
-            log,
-            started_at,
-        } = outcome;
-        let Some(epoch) = self.attempts.remove(&token) else {
+        let Some(epoch) = self.attempts.remove(&outcome.token) else {
             return;
         };
-        let result = match result {
+        let result = match outcome.result {
             Ok(value) => self
                 .bounded(value)
                 .map_or_else(Settled::failed, Settled::Done),
             Err(failure) => Settled::Failed(failure),
         };
-        let Token {
-            execution, attempt, ..
-        } = token;
         let outcome = Outcome {
-            execution,
-            attempt,
+            execution: outcome.token.execution,
+            attempt: outcome.token.attempt,
             epoch,
             result,
-            started_at,
-            worker,
-            log,
+            started_at: outcome.started_at,
+            worker: outcome.worker,
+            log: outcome.log,
         };
         self.fold(now, EventKind::Outcome(Box::new(outcome)));
     }
