@@ -287,9 +287,10 @@ fn row(step: &str, bars: Vec<TimelineBar>, shown: Zoom) -> Option<TimelineRow> {
         last,
     };
     let running = BarKind::Work(ExecutionStatus::Running);
-    let kind = match bars.iter().any(|bar| bar.kind == running) {
-        true => ExecutionStatus::Running,
-        false => ExecutionStatus::Done,
+    let kind = if bars.iter().any(|bar| bar.kind == running) {
+        ExecutionStatus::Running
+    } else {
+        ExecutionStatus::Done
     };
     let whole = TimelineBar {
         from: bars.iter().map(|bar| bar.from).min()?,
@@ -358,9 +359,13 @@ mod tests {
     fn many_are_one_with_their_spread_and_every_failure() {
         let failed = [10, 11, 500];
         let bars: Vec<TimelineBar> = (0..1_000)
-            .map(|at| match failed.contains(&at) {
-                true => work(at, at + 1, ExecutionStatus::Failed),
-                false => work(at, at + 1, ExecutionStatus::Done),
+            .map(|at| {
+                let status = if failed.contains(&at) {
+                    ExecutionStatus::Failed
+                } else {
+                    ExecutionStatus::Done
+                };
+                work(at, at + 1, status)
             })
             .collect();
         let row = row("many", bars, WHOLE).unwrap();

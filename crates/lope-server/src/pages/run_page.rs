@@ -36,10 +36,10 @@ impl RunPage<'_> {
         let asked: Vec<String> = asked
             .map(|(name, value)| format!("{name}={}", encoded(value)))
             .collect();
-        match asked.is_empty() {
-            true => self.path(""),
-            false => format!("{}?{}", self.path(""), asked.join("&")),
+        if asked.is_empty() {
+            return self.path("");
         }
+        format!("{}?{}", self.path(""), asked.join("&"))
     }
 
     /// Does it show the run as it was? Then nothing of it moves.
