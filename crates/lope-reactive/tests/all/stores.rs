@@ -1,6 +1,11 @@
 //! The stores that a promise is tried on: memory, SQLite, Postgres.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use lope_store::{MemoryStore, Store};
+
+/// How many schemas this process has asked for.
+static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 
 /// A store that can be opened again; what was written stays.
 pub(crate) enum Place {
@@ -27,7 +32,9 @@ impl Place {
         let url = std::env::var("LOPE_TEST_POSTGRES");
         let url = url.expect("LOPE_TEST_POSTGRES names a server for tests: `cargo xtask test`, or `cargo xtask with COMMAND`");
         let options = lope_postgres::PostgresOptions::new(&url).unwrap();
-        let schema = format!("{name}_{}", std::process::id());
+        // Names are cut short: those of two tests may begin alike.
+        let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("{name}_{}_{number}", std::process::id());
         Some(Self::Postgres(Box::new(
             options.in_schema(&schema).unwrap(),
         )))
