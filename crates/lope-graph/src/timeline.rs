@@ -278,6 +278,10 @@ fn row(step: &str, bars: Vec<TimelineBar>, shown: Zoom) -> Option<TimelineRow> {
         let many = None;
         return (!bars.is_empty()).then_some(TimelineRow { step, bars, many });
     }
+    // Nothing but waiting.
+    if ends.is_empty() {
+        ends = bars.iter().map(|bar| bar.to).collect();
+    }
     ends.sort_unstable();
     let first = *ends.first()?;
     let last = *ends.last()?;
@@ -286,16 +290,10 @@ fn row(step: &str, bars: Vec<TimelineBar>, shown: Zoom) -> Option<TimelineRow> {
         median: ends[(ends.len() - 1) / 2],
         last,
     };
-    let running = BarKind::Work(ExecutionStatus::Running);
-    let kind = if bars.iter().any(|bar| bar.kind == running) {
-        ExecutionStatus::Running
-    } else {
-        ExecutionStatus::Done
-    };
     let whole = TimelineBar {
         from: bars.iter().map(|bar| bar.from).min()?,
         to: last,
-        kind: BarKind::Work(kind),
+        kind: of_many(&bars),
         count: ends.len(),
     };
     Some(TimelineRow {
@@ -305,6 +303,21 @@ fn row(step: &str, bars: Vec<TimelineBar>, shown: Zoom) -> Option<TimelineRow> {
             .chain(failures(&bars, shown))
             .collect(),
     })
+}
+
+/// What many bars are as one: at work if any is, waiting only if all are.
+fn of_many(bars: &[TimelineBar]) -> BarKind {
+    let any = |kind: BarKind| bars.iter().any(|bar| bar.kind == kind);
+    let running = BarKind::Work(ExecutionStatus::Running);
+    if any(running) {
+        running
+    } else if bars.iter().any(|bar| !bar.kind.is_waiting()) {
+        BarKind::Work(ExecutionStatus::Done)
+    } else if any(BarKind::Waits) {
+        BarKind::Waits
+    } else {
+        BarKind::Waited
+    }
 }
 
 /// What failed, each where it did; what cannot be told apart at this size is one bar.
@@ -377,6 +390,26 @@ mod tests {
         let red = row.bars.iter().skip(1);
         assert_eq!(red.clone().map(|bar| bar.count).sum::<usize>(), 3);
         assert!(red.clone().any(|bar| bar.from == 500));
+    }
+
+    #[test]
+    fn many_that_only_wait_are_shown_as_well() {
+        let waits = |kind| {
+            let bar = |at| TimelineBar {
+                from: at,
+                to: 1_000,
+                kind,
+                count: 1,
+            };
+            let bars: Vec<TimelineBar> = (0..200).map(bar).collect();
+            row("sleeps", bars, WHOLE).unwrap()
+        };
+        for kind in [BarKind::Waits, BarKind::Waited] {
+            let row = waits(kind);
+            assert_eq!((row.bars.len(), row.bars[0].kind), (1, kind));
+            assert_eq!((row.bars[0].from, row.bars[0].to), (0, 1_000));
+            assert_eq!(row.many.unwrap().0, 200);
+        }
     }
 
     #[test]
