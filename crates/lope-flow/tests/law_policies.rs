@@ -72,6 +72,33 @@ fn backoff_waits_without_a_slot_and_says_why() {
     assert_eq!(led.line("cancel"), "1~; cancelled");
 }
 
+/// "The law gets an outcome for 'started, not to be counted, again at T'."
+#[test]
+fn work_that_is_refused_until_a_time_is_tried_again_then_and_not_counted() {
+    let flow = one(retries(1));
+    let mut led = lead(&flow, &[("start 0", "a#1"), ("a#1 later 500", "")]);
+    assert_eq!(
+        (led.status(), led.wake(), led.state.load()),
+        (Status::Sleeping, Some(500), (0, 0))
+    );
+    let why = led.state.why(&flow, 9);
+    assert!(
+        matches!(&why[..], [Reason::Retry { attempt: 2, failure: Some(failure), .. }] if &*failure.kind == "UsageLimit")
+    );
+    for (line, expected) in [
+        ("a#1 ok 1", "ignored"),
+        ("at 499", "ignored"),
+        ("at 500", "a#2"),
+        ("a#2 later 600", ""),
+        ("at 600", "a#3"),
+        ("a#3 err E", "a#4"),
+        ("a#4 later 400", "a#5"),
+        ("a#5 err E", "1!E; fail E"),
+    ] {
+        assert_eq!(led.line(line), expected, "{line}");
+    }
+}
+
 #[test]
 fn types_decide_what_is_retried() {
     let never = Policy {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::Value;
+use crate::{Timestamp, Value};
 
 /// Types of failure that Lope itself produces; actions add their own.
 pub mod kind {
@@ -50,6 +50,10 @@ pub struct Failure {
     /// Whatever else the worker wants a handler to see (an exit status, an HTTP body).
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
+    /// Not a failure of the work: whoever refused it takes it again at this time. Such an attempt is
+    /// not counted as failed, whatever the policy says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_at: Option<Timestamp>,
 }
 
 impl Failure {
@@ -62,6 +66,7 @@ impl Failure {
             attempt: None,
             traceback: None,
             detail: Value::Null,
+            again_at: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! What follows a failed attempt: another one, the fallback, or the end of the step.
 //!
-//! A user's error is retried as the policy says (by default not at all). A worker that died is
-//! retried a few times even if the policy is silent. A runner that died is not judged here: its
-//! losses have a budget of their own.
+//! Work that was refused until a time is tried again then, and does not count. A user's error is
+//! retried as the policy says (by default not at all). A worker that died is retried a few times
+//! even if the policy is silent. A runner that died is not judged here: its losses have a budget of
+//! their own.
 
 use lope_model::failure::kind;
 use lope_model::policy::Backoff;
@@ -18,7 +19,7 @@ pub const LOSS_BUDGET: u32 = 20;
 /// How an execution has been tried so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tried {
-    /// Failed attempts, the one under judgement included.
+    /// Failed attempts, the one under judgement included if it counts.
     pub failures: u32,
     /// When the first attempt was opened.
     pub first_at: Timestamp,
@@ -46,6 +47,9 @@ pub fn after_failure<E>(
     failure: Failure,
     jitter: impl FnOnce() -> u64,
 ) -> FailureVerdict {
+    if let Some(at) = failure.again_at {
+        return retry_at(policy, tried, failure, at.max(tried.now));
+    }
     if tried.fell_back {
         return FailureVerdict::Fail(failure);
     }
@@ -53,13 +57,26 @@ pub fn after_failure<E>(
     if tried.failures > retries || !is_retried(policy, &failure) {
         return give_up(policy, failure);
     }
-    let next = tried.now.plus(wait);
+    retry_at(policy, tried, failure, tried.now.plus(wait))
+}
+
+/// Another attempt, if the deadline leaves time for it.
+fn retry_at<E>(
+    policy: &Policy<E>,
+    tried: Tried,
+    failure: Failure,
+    next: Timestamp,
+) -> FailureVerdict {
     match policy
         .deadline
         .map(|deadline| (deadline, tried.first_at.plus(deadline)))
     {
         Some((deadline, last)) if next > last => {
-            give_up(policy, past_deadline(failure, deadline, tried.failures))
+            let failure = past_deadline(failure, deadline, tried.failures);
+            if tried.fell_back {
+                return FailureVerdict::Fail(failure);
+            }
+            give_up(policy, failure)
         }
         Some(_) | None => FailureVerdict::Retry(next),
     }
@@ -117,6 +134,7 @@ fn past_deadline(last: Failure, deadline: Span, failures: u32) -> Failure {
         kind: kind::DEADLINE.into(),
         bases: bases.collect(),
         message,
+        again_at: None,
         ..last
     }
 }
@@ -188,6 +206,37 @@ mod tests {
             after_failure(&policy, tried(1), failure, || 0),
             FailureVerdict::Fail(_)
         ));
+    }
+
+    /// "A usage limit with a reset time waits until then and costs no attempt."
+    #[test]
+    fn work_that_is_refused_until_a_time_is_tried_again_then_whatever_the_policy_says() {
+        let refused = |policy: &Policy, tried: Tried, until: i64| {
+            let mut failure = Failure::new("UsageLimit", "no");
+            failure.again_at = Some(Timestamp::from_millis(until));
+            after_failure(policy, tried, failure, || 0)
+        };
+        let at = |millis| FailureVerdict::Retry(Timestamp::from_millis(millis));
+        let fell_back = Tried {
+            fell_back: true,
+            ..tried(1)
+        };
+        let never = Policy {
+            never_retry_on: Some(vec!["*".into()]),
+            ..Policy::default()
+        };
+        assert_eq!(refused(&Policy::default(), tried(1), 5_000), at(5_000));
+        assert_eq!(refused(&never, tried(9), 5_000), at(5_000));
+        assert_eq!(refused(&Policy::default(), fell_back, 5_000), at(5_000));
+        assert_eq!(refused(&Policy::default(), tried(3), 100), at(300), "past");
+        let policy = Policy {
+            deadline: Some(Span::from_secs(4)),
+            ..Policy::default()
+        };
+        let late = refused(&policy, tried(1), 5_000);
+        assert_eq!(fails_as(&late), Some(kind::DEADLINE));
+        assert!(!matches!(late, FailureVerdict::Fail(last) if last.again_at.is_some()));
+        assert_eq!(refused(&policy, tried(1), 4_000), at(4_000));
     }
 
     #[test]

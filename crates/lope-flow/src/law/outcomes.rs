@@ -168,7 +168,7 @@ impl Machine<'_> {
         let Some(attempt) = self.attempt_at(exec) else {
             return;
         };
-        attempt.failures += 1;
+        attempt.failures += u32::from(failure.again_at.is_none());
         failure.attempt = Some(attempt.number);
         failure.step = Some(path.to_string());
         let number = attempt.number;

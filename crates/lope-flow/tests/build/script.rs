@@ -315,6 +315,11 @@ fn settled(text: &str) -> Settled {
             json(rest)
         }),
         "err" => Settled::failed(Failure::new(rest, "no")),
+        "later" => {
+            let mut failure = Failure::new("UsageLimit", "no");
+            failure.again_at = Some(Timestamp::from_millis(rest.parse().unwrap()));
+            Settled::failed(failure)
+        }
         "gone" => Settled::Cancelled,
         other => panic!("'{other}' is no result"),
     }
