@@ -7,15 +7,14 @@
 //! `LOPE_TEST_CLAIMS` names, and the others pass it over; what a program printed is told when it has
 //! ended, so that what it said stays together.
 //!
-//! The stable test harness tells when a test ends but not how long it took. It starts tests in the
-//! order of their names, as many at a time as there are threads, and the next whenever one ends: so
-//! the ends and the names tell the beginnings.
+//! The test harness tells how long a test took only if it may do what is not stable yet, which the
+//! environment of its own process allows.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -55,6 +54,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let Some((program, rest)) = arguments.split_first() else {
         bail!("{VERB} takes a program and its arguments");
     };
+    if !is_test_program(Path::new(program)) {
+        let status = Command::new(program).args(rest).status();
+        let status = status.with_context(|| format!("cannot start {program}"))?;
+        return Ok(exit_code(program, status));
+    }
     let claims = std::env::var_os(CLAIMS).map(PathBuf::from);
     if let Some(claims) = &claims
         && !claim(claims, Path::new(program))?
@@ -64,29 +68,34 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut command = Command::new(program);
     // Cargos are quiet about what they pass over; programs are not.
     command.args(rest.iter().filter(|word| *word != "--quiet"));
+    command.args(["-Zunstable-options", "--report-time"]);
+    command.env("RUSTC_BOOTSTRAP", "1");
     let started = command.stdout(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("cannot start {program}"))?;
     let output = child.stdout.take().context("its output is a pipe")?;
-    let ends = match claims {
+    let times = match claims {
         Some(claims) => tell_at_the_end(BufReader::new(output), &claims, program)?,
         None => hand_on(BufReader::new(output), &mut std::io::stdout().lock())?,
     };
     let status = child.wait().context("lost the test program")?;
     if let Some(file) = std::env::var_os(TIMES) {
-        write_down(Path::new(&file), durations(ends, threads()))?;
+        write_down(Path::new(&file), &times)?;
     }
+    Ok(exit_code(program, status))
+}
+
+/// What cargo builds lies where it keeps what it builds. Examples of the documentation are run through
+/// us, too: they all have one name, are no harness of ours, and only one of the cargos runs them.
+fn is_test_program(program: &Path) -> bool {
+    program.parent().and_then(Path::file_name) == Some("deps".as_ref())
+}
+
+fn exit_code(program: &str, status: ExitStatus) -> ExitCode {
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     if code.is_none() {
         println!("{program} ended with {status}");
     }
-    Ok(ExitCode::from(code.unwrap_or(1)))
-}
-
-/// As many tests at a time as the harness runs when it is not told otherwise.
-fn threads() -> usize {
-    let told = std::env::var(THREADS).ok();
-    let told = told.and_then(|word| word.parse().ok());
-    told.unwrap_or_else(cores)
+    ExitCode::from(code.unwrap_or(1))
 }
 
 /// Of each of the cargos: the longer tests wait for processes more than they compute.
@@ -113,7 +122,7 @@ fn tell_at_the_end(output: impl BufRead, claims: &Path, program: &str) -> Result
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     println!("     Running {package} ({program})");
     let mut told = Vec::new();
-    let ends = hand_on(output, &mut told)?;
+    let times = hand_on(output, &mut told)?;
     let printing = File::create(claims.join(PRINTING)).context("no lock")?;
     printing.lock().context("no lock")?;
     let mut screen = std::io::stdout().lock();
@@ -123,56 +132,37 @@ fn tell_at_the_end(output: impl BufRead, claims: &Path, program: &str) -> Result
         .and_then(|()| screen.write_all(&told))
         .and_then(|()| screen.flush())
         .context("nobody reads us")?;
-    Ok(ends)
+    Ok(times)
 }
 
-/// Prints everything, and answers with the tests in the order in which they ended.
+/// Prints everything, and answers with the tests and how long they took.
 fn hand_on(mut output: impl BufRead, screen: &mut impl Write) -> Result<Vec<TestTime>> {
-    let started = Instant::now();
-    let mut ends = Vec::new();
+    let mut times = Vec::new();
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line).context("no output")? > 0 {
         screen.write_all(&line).context("nobody reads us")?;
         screen.flush().context("nobody reads us")?;
-        if let Some(name) = std::str::from_utf8(&line).ok().and_then(ended) {
-            let name = name.to_owned();
-            let took = started.elapsed();
-            ends.push(TestTime { name, took });
-        }
+        times.extend(std::str::from_utf8(&line).ok().and_then(ended));
         line.clear();
     }
-    Ok(ends)
+    Ok(times)
 }
 
-/// The test whose end a line tells.
-fn ended(line: &str) -> Option<&str> {
+/// The test whose end a line tells, as in `test a::b ... ok <0.012s>`.
+fn ended(line: &str) -> Option<TestTime> {
     let (name, result) = line
         .trim_end()
         .strip_prefix("test ")?
         .rsplit_once(" ... ")?;
-    let known = ["ok", "FAILED", "ignored"];
-    known
-        .iter()
-        .any(|word| result.starts_with(word))
-        .then(|| name.trim_end_matches(" - should panic"))
+    let (_, took) = result.rsplit_once('<')?;
+    let took: f64 = took.strip_suffix("s>")?.parse().ok()?;
+    Some(TestTime {
+        name: name.trim_end_matches(" - should panic").to_owned(),
+        took: Duration::try_from_secs_f64(took).ok()?,
+    })
 }
 
-/// From the ends of tests, in order, to how long each took.
-fn durations(ends: Vec<TestTime>, threads: usize) -> Vec<TestTime> {
-    let mut order: Vec<&str> = ends.iter().map(|end| end.name.as_str()).collect();
-    order.sort_unstable();
-    let ends_before = |index: usize| index.checked_sub(threads).map(|before| ends[before].took);
-    let took = |end: &TestTime| {
-        let index = order.binary_search(&end.name.as_str()).unwrap_or_default();
-        let began = ends_before(index).unwrap_or_default();
-        end.took.saturating_sub(began)
-    };
-    let took: Vec<Duration> = ends.iter().map(took).collect();
-    let times = ends.into_iter().zip(took);
-    times.map(|(end, took)| TestTime { took, ..end }).collect()
-}
-
-fn write_down(file: &Path, times: Vec<TestTime>) -> Result<()> {
+fn write_down(file: &Path, times: &[TestTime]) -> Result<()> {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let opened = OpenOptions::new().append(true).create(true).open(file);
     let mut file = opened.with_context(|| format!("cannot write {}", file.display()))?;
@@ -217,25 +207,26 @@ mod tests {
 
     #[test]
     fn lines_of_the_harness_are_told_from_what_tests_print() {
-        assert_eq!(ended("test a::b ... ok\n"), Some("a::b"));
-        assert_eq!(ended("test a - should panic ... FAILED\n"), Some("a"));
-        assert_eq!(ended("test a ... ignored, why\n"), Some("a"));
+        assert_eq!(ended("test a::b ... ok <2.000s>\n"), Some(time("a::b", 2)));
+        assert_eq!(
+            ended("test a - should panic ... FAILED <61.000s>\n"),
+            Some(time("a", 61))
+        );
         let others = [
             "running 2 tests\n",
             "test result: ok. 3 passed\n",
+            "test a ... ignored, why\n",
             "test a ... \n",
+            "test a <1.0s>\n",
         ];
-        assert_eq!(others.map(ended), [None; 3]);
+        assert_eq!(others.map(ended), [const { None }; 5]);
     }
 
-    /// Two threads: `a` and `b` begin at once, `c` when `b` ends, `d` when `c` does.
+    /// Claimed by their name, all but the first one's would be passed over.
     #[test]
-    fn ends_and_names_tell_how_long_each_took() {
-        let ends = vec![time("b", 2), time("c", 3), time("d", 8), time("a", 9)];
-        let expected = [time("b", 2), time("c", 1), time("d", 5), time("a", 9)];
-        assert_eq!(durations(ends, 2), expected);
-        let ends = vec![time("a", 2), time("b", 3)];
-        assert_eq!(durations(ends, 1), [time("a", 2), time("b", 1)]);
+    fn examples_of_the_documentation_are_nobodys_to_claim() {
+        assert!(is_test_program(Path::new("target/debug/deps/all-1")));
+        assert!(!is_test_program(Path::new("tmp/rustdoctestAbc/rust_out")));
     }
 
     #[test]
@@ -252,8 +243,8 @@ mod tests {
     fn the_slowest_are_read_back_from_all_programs() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("times");
-        write_down(&file, vec![time("a", 1), time("b", 7)]).expect("written");
-        write_down(&file, vec![time("c", 4)]).expect("written behind it");
+        write_down(&file, &[time("a", 1), time("b", 7)]).expect("written");
+        write_down(&file, &[time("c", 4)]).expect("written behind it");
         let names: Vec<String> = slowest(&file, 2)
             .into_iter()
             .map(|time| time.name)

@@ -132,8 +132,14 @@ fn another_version_is_refused_with_the_command_that_mends_it() {
             assert!(refused.err.contains(hint), "{words:?}: {refused:?}");
         }
     }
-    let migrated = home.lope(&["store", "migrate"]);
-    assert_eq!(migrated.code, 3, "nobody migrates backwards: {migrated:?}");
+    for words in [
+        &["store", "migrate"][..],
+        &["store", "migrate", "--dry-run"],
+    ] {
+        let migrated = home.lope(words);
+        assert_eq!(migrated.code, 3, "nobody migrates backwards: {migrated:?}");
+        assert!(migrated.err.contains("newer"), "{words:?}: {migrated:?}");
+    }
     set_version(&store, now);
     assert_eq!(home.lope(&["store", "check"]).code, 0);
 }

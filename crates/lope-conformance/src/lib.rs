@@ -41,19 +41,20 @@ pub use promise::{Broken, SuiteReport};
 pub use site::{Harness, StoreSite};
 
 /// Hold a store to every promise. Panics with the names of all that it breaks.
-pub fn run(harness: impl Harness) {
-    run_only(harness, "");
+pub fn run(harness: impl Harness) -> SuiteReport {
+    run_only(harness, "")
 }
 
 /// Hold a store to the promises whose name (`claim::no_run_goes_to_two_claimers`) contains a text.
-pub fn run_only(harness: impl Harness, part: &str) {
+pub fn run_only(harness: impl Harness, part: &str) -> SuiteReport {
     let report = suite::report(Arc::new(harness), part);
-    println!("{} promises kept", report.kept.len());
+    println!("{report}");
     assert!(
-        !report.kept.is_empty() || !report.broken.is_empty(),
+        report != SuiteReport::default(),
         "no promise is named '{part}'"
     );
     assert!(report.broken.is_empty(), "{report}");
+    report
 }
 
 /// If this process was started as a child by [`processes::run`] or [`killed::run`]: do its work,

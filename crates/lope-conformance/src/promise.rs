@@ -29,6 +29,8 @@ pub struct Broken {
 pub struct SuiteReport {
     pub kept: Vec<String>,
     pub broken: Vec<Broken>,
+    /// Not looked at, since nobody can damage or take away such a store.
+    pub left_out: Vec<String>,
 }
 
 /// Lists the promises of a file.
@@ -69,8 +71,9 @@ impl fmt::Display for SuiteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} promises kept, {} broken:",
+            "{} promises kept, {} left out, {} broken:",
             self.kept.len(),
+            self.left_out.len(),
             self.broken.len()
         )?;
         self.broken

@@ -13,6 +13,12 @@ pub trait Harness: Send + Sync + 'static {
     /// A place without a store: a new folder, database or schema. It is removed when the place is
     /// dropped.
     async fn fresh(&self) -> Arc<dyn StoreSite>;
+
+    /// Does a store lie where others get at it behind its back? Then its places can damage it and
+    /// take it away; otherwise what is promised about that is left out, and the report says so.
+    fn can_be_damaged(&self) -> bool {
+        false
+    }
 }
 
 /// Where one store lives.
@@ -27,13 +33,9 @@ pub trait StoreSite: Send + Sync + 'static {
         tokio::time::sleep(span.to_duration()).await;
     }
 
-    /// Make a run's record unreadable, behind the store's back. False: here nobody can.
-    async fn damage(&self, _run: RunId) -> bool {
-        false
-    }
+    /// Make a run's record unreadable, behind the store's back.
+    async fn damage(&self, _run: RunId) {}
 
-    /// Take the store away under those who have it open. False: here nobody can.
-    async fn take_away(&self) -> bool {
-        false
-    }
+    /// Take the store away under those who have it open.
+    async fn take_away(&self) {}
 }

@@ -58,7 +58,7 @@ const RULES: &[IntegrityRule] = &[
     IntegrityRule {
         name: "mail",
         text: include_str!("check_mail.sql"),
-        hint: "this is a bug in Lope, or somebody changed the tables by hand",
+        hint: "restore a backup, or take it away: `lope store remove-run ID`",
     },
     IntegrityRule {
         name: "runs",

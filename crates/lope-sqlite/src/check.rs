@@ -20,6 +20,8 @@ const RESTORE: &str = "restore a backup (`lope store backup` makes them)";
 const TAKEN_OVER: &str =
     "start a runner: it takes over what nobody owns; if it stays, report a bug";
 const REMOVE: &str = "restore a backup, or take it away: `lope store remove-run ID`";
+const LEFT_BEHIND: &str =
+    "take it away: `lope store remove-run ID`; if it comes back, report a bug";
 const REPORT: &str = "report a bug, with this line";
 
 /// A rule: what it is called, the query for what breaks it (one text a row), and what to do.
@@ -77,7 +79,7 @@ const RULES: [IntegrityRule; 22] = [
         name: "lease",
         broken: "SELECT 'run ' || lower(hex(run_id)) || ' has ended but is in the queue' FROM runs
                  WHERE status IN ('completed', 'failed', 'cancelled') AND run_id IN (SELECT run_id FROM queue)",
-        hint: REPORT,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "lease",
@@ -102,48 +104,48 @@ const RULES: [IntegrityRule; 22] = [
         broken: "SELECT 'run ' || lower(hex(q.run_id)) || ' counts its mail wrongly' FROM queue AS q
                  WHERE q.mail - q.taken <> (SELECT count(*) FROM mail WHERE run_id = q.run_id AND taken = 0)
                     OR q.mail <> coalesce((SELECT max(number) FROM mail WHERE run_id = q.run_id), 0)",
-        hint: REPORT,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
         broken: "SELECT DISTINCT 'journal rows of run ' || lower(hex(run_id)) || ', which is not stored' FROM journal
                  WHERE run_id NOT IN (SELECT run_id FROM runs)
                      AND lower(hex(run_id)) NOT IN (SELECT replace(value, '-', '') FROM meta WHERE key LIKE 'pruning %')",
-        hint: REPORT,
+        hint: LEFT_BEHIND,
     },
     IntegrityRule {
         name: "journal",
         broken: "SELECT 'a snapshot of run ' || lower(hex(run_id)) || ', which is not stored' FROM snapshots
                  WHERE run_id NOT IN (SELECT run_id FROM runs)
                      AND lower(hex(run_id)) NOT IN (SELECT replace(value, '-', '') FROM meta WHERE key LIKE 'pruning %')",
-        hint: REPORT,
+        hint: LEFT_BEHIND,
     },
     IntegrityRule {
         name: "journal",
         broken: "SELECT DISTINCT 'values of run ' || lower(hex(run_id)) || ', which is not stored' FROM blobs
                  WHERE run_id NOT IN (SELECT run_id FROM runs)
                      AND lower(hex(run_id)) NOT IN (SELECT replace(value, '-', '') FROM meta WHERE key LIKE 'pruning %')",
-        hint: REPORT,
+        hint: LEFT_BEHIND,
     },
     IntegrityRule {
         name: "mail",
         broken: "SELECT DISTINCT 'mail of run ' || lower(hex(run_id)) || ', which is not stored' FROM mail
                  WHERE run_id NOT IN (SELECT run_id FROM runs)
                      AND lower(hex(run_id)) NOT IN (SELECT replace(value, '-', '') FROM meta WHERE key LIKE 'pruning %')",
-        hint: REPORT,
+        hint: LEFT_BEHIND,
     },
     IntegrityRule {
         name: "runs",
         broken: "SELECT 'the tags of run ' || lower(hex(r.run_id)) || ' are not indexed' FROM runs AS r, json_each(CASE WHEN json_valid(r.tags) THEN r.tags ELSE '{}' END) AS t
                  WHERE NOT EXISTS (SELECT 1 FROM run_tags WHERE tag = t.key AND value = t.value
                      AND created_at = r.created_at AND run_id = r.run_id)",
-        hint: REPORT,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "runs",
         broken: "SELECT DISTINCT 'a tag of run ' || lower(hex(run_id)) || ', which is not stored' FROM run_tags
                  WHERE run_id NOT IN (SELECT run_id FROM runs)",
-        hint: "take it away: `lope store remove-run ID`; if it comes back, report a bug",
+        hint: LEFT_BEHIND,
     },
     IntegrityRule {
         name: "runs",

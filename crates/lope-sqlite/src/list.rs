@@ -200,7 +200,47 @@ fn by_status(filter: &RunFilter) -> Vec<ListScan> {
             RunStatus::Live(status) => walks.push(live(status, "")),
         }
     }
+    if filter.statuses.is_empty() {
+        walks.extend(of_no_status());
+    }
     walks
+}
+
+/// Runs whose status is none that there is, so that whoever lists all of them is told.
+fn of_no_status() -> Vec<ListScan> {
+    let [ended_words, live_words] = [false, true].map(|is_live| {
+        let wanted = |status: &RunStatus| matches!(status, RunStatus::Live(_)) == is_live;
+        let statuses = RunStatus::ALL.into_iter().filter(wanted);
+        statuses.map(RunStatus::as_str).collect()
+    });
+    let runs = others("r.status", ended_words).map(|(other, given)| ListScan {
+        condition: format!("{other} AND r.status <> 'live'"),
+        given,
+        ..ended(FinalStatus::Failed)
+    });
+    let queue = others("q.status", live_words).map(|(other, given)| ListScan {
+        condition: other,
+        given,
+        ..live(LiveStatus::Queued, "")
+    });
+    runs.chain(queue).collect()
+}
+
+/// Conditions for what lies before, between and behind these words in an index.
+fn others(
+    column: &'static str,
+    mut words: Vec<&'static str>,
+) -> impl Iterator<Item = (String, Vec<Value>)> {
+    words.sort_unstable();
+    let ends = words.into_iter().map(Some).chain([None]);
+    ends.scan(None, move |last, word| {
+        let behind = last.map(|last| (format!("{column} > ?"), text(last)));
+        let before = word.map(|word| (format!("{column} < ?"), text(word)));
+        *last = word;
+        let (conditions, given): (Vec<String>, Vec<Value>) =
+            [behind, before].into_iter().flatten().unzip();
+        Some((conditions.join(" AND "), given))
+    })
 }
 
 fn ended(status: FinalStatus) -> ListScan {

@@ -15,9 +15,11 @@ use crate::list::{self, ListBranch};
 use crate::locks::WriterLock;
 use crate::options::SqliteOptions;
 use crate::tx::Tx;
-use crate::{claim, connection, migrate, session};
+use crate::{claim, connection, migrate, session, tables};
 
 const OWNER: RunnerId = RunnerId::from_bytes([9; 16]);
+/// A worker's own timers, from a key on.
+const TIMERS: &str = "INDEX table_rows_timers (<expr>=? AND key>?";
 const NOW: i64 = 1_767_258_000_000;
 
 /// How long the queue is.
@@ -147,6 +149,8 @@ fn plans_of_claims_and_takeovers(long: &Long) {
         (session::PUT_BACK, "INDEX queue_owner (owner=?"),
         (session::OWNED, "INDEX queue_owner (owner=? AND run_id>?"),
         (session::WAITING, "INDEX queue_mail (owner=?"),
+        (tables::TIMERS_FORWARD, TIMERS),
+        (tables::TIMERS_BACKWARD, TIMERS),
     ] {
         let plan = long.plan(sql);
         assert!(plan.contains(index), "{sql}\n{plan}");

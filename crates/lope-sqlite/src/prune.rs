@@ -217,20 +217,19 @@ pub(crate) fn remove_rows(tx: &Tx<'_>, run: RunId, delete: &str) -> Worked<usize
 }
 
 /// One run, whatever it is, by its id alone: what it holds may be damaged.
-pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
+pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<usize> {
     refuse_owned(tx, run)?;
     let mut rows = 0;
     for delete in [TAGS_BY_RUN, FROM_QUEUE, BELONGINGS[5]] {
         rows += tx.statement(delete)?.execute([run.as_bytes()])?;
     }
-    Ok(rows > 0)
+    Ok(rows)
 }
 
 /// The same of a run whose record cannot be read: it leaves the queue, and nobody lists or claims it.
-pub(crate) fn remove_from_queue(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
+pub(crate) fn remove_from_queue(tx: &Tx<'_>, run: RunId) -> Worked<usize> {
     refuse_owned(tx, run)?;
-    let rows = tx.statement(FROM_QUEUE)?.execute([run.as_bytes()])?;
-    Ok(rows > 0)
+    Ok(tx.statement(FROM_QUEUE)?.execute([run.as_bytes()])?)
 }
 
 /// An owner that cannot be read is nobody.

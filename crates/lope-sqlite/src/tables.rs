@@ -38,10 +38,10 @@ const BACKWARD: &str =
     "SELECT key, value FROM table_rows WHERE tbl = ?1 AND key >= ?2 ORDER BY key DESC LIMIT ?3";
 const BACKWARD_TO: &str = "SELECT key, value FROM table_rows WHERE tbl = ?1 AND key >= ?2 AND key < ?4 ORDER BY key DESC LIMIT ?3";
 /// The index holds what `TIMER_WORKER` names.
-const TIMERS_FORWARD: &str =
+pub(crate) const TIMERS_FORWARD: &str =
     "SELECT key, value FROM table_rows INDEXED BY table_rows_timers
      WHERE tbl = 4 AND substr(value, 17, 8) = ?1 AND key >= ?2 AND (?4 IS NULL OR key < ?4) ORDER BY key LIMIT ?3";
-const TIMERS_BACKWARD: &str =
+pub(crate) const TIMERS_BACKWARD: &str =
     "SELECT key, value FROM table_rows INDEXED BY table_rows_timers
      WHERE tbl = 4 AND substr(value, 17, 8) = ?1 AND key >= ?2 AND (?4 IS NULL OR key < ?4) ORDER BY key DESC LIMIT ?3";
 const NEXT: &str = "INSERT INTO table_sequences (name, next) VALUES (?1, 2)

@@ -48,24 +48,27 @@ impl UpkeepVerbs for Doors {
     }
 
     async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
+        let mut rows = 0;
         for delete in prune::ROWS_OF_RUN {
             let removed = self.write(1, move |tx| prune::remove_rows(tx, run, delete));
             match removed.await {
-                Ok(_) => {}
+                Ok(removed) => rows += removed,
                 Err(StoreError::Corrupt { message }) => {
                     tracing::warn!(%run, message, delete, "rows on a damaged page stay there");
                 }
                 Err(error) => return Err(error),
             }
         }
-        match self.write(1, move |tx| prune::remove(tx, run)).await {
+        let removed = match self.write(1, move |tx| prune::remove(tx, run)).await {
             Err(StoreError::Corrupt { message }) => {
                 tracing::warn!(%run, message, "the record is on a damaged page and stays there");
                 self.write(1, move |tx| prune::remove_from_queue(tx, run))
                     .await
             }
             removed => removed,
-        }
+        };
+        // Rows without a record may be all that is left of it.
+        Ok(rows + removed? > 0)
     }
 
     async fn compact(&self) -> StoreResult<u64> {

@@ -18,6 +18,7 @@ mod sizes;
 mod sql_names;
 mod sql_schema;
 mod test_programs;
+mod text_rules;
 mod tuple_lets;
 mod tuple_parameters;
 mod type_names;
@@ -48,6 +49,7 @@ const RULES: &[(&str, Check)] = &[
     ("machine-paths", machine_paths::check),
     ("documents", documents::check),
     ("test-programs", test_programs::check),
+    ("text-rules", text_rules::check),
     ("walks", walks::check),
 ];
 

@@ -1,4 +1,5 @@
 //! One run in memory: its folded state, what is not durable yet, what is in flight.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Outcomes: what becomes of attempts in flight, with retries, fallbacks, refusals and losses. An
 //! outcome counts only if it names the execution, the attempt and the epoch that is in flight.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use lope_definition::Definition;
-use lope_engine::{codec, query};
+use lope_engine::codec::{self, Unreadable};
+use lope_engine::query;
 use lope_model::{RunId, VersionId};
-use lope_store::runs::{Loaded, RunFilter, RunRecord, RunStatus};
+use lope_store::runs::{JournalRow, RunFilter, RunRecord, RunStatus, Snapshot};
 use lope_store::store::Finding;
 use lope_store::{Store, StoreError, StoreResult};
 use lope_why::is_set_aside;
@@ -131,14 +132,18 @@ async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
     }
 }
 
-/// What of the end of a run cannot be read.
+/// What of an ended run cannot be read.
 async fn unreadable_end(store: &Store, run: RunId) -> StoreResult<Option<String>> {
     let record = match store.runs.run(run).await {
         Err(StoreError::Corrupt { message }) => return Ok(Some(message)),
         read => read?,
     };
     let fault = record.and_then(|record| codec::read_end(&record).err());
-    Ok(fault.map(|fault| format!("run {run} is damaged: {fault}")))
+    let why = match fault {
+        Some(fault) => Some(fault.to_string()),
+        None => unreadable_past(store, run).await?,
+    };
+    Ok(why.map(|why| format!("run {run} is damaged: {why}")))
 }
 
 /// What of an unfinished run cannot be read.
@@ -164,14 +169,7 @@ pub(super) async fn unreadable(
             "run {run} is damaged: its definition of '{workflow}' cannot be read: {why}"
         )));
     }
-    let why = match store.runs.load(&[run]).await {
-        Ok(loaded) => match loaded.into_iter().flatten().next() {
-            Some(loaded) => unfolded(store, run, &loaded).await?,
-            None => None,
-        },
-        Err(StoreError::Corrupt { message }) => Some(message),
-        Err(error) => return Err(error),
-    };
+    let why = unreadable_past(store, run).await?;
     Ok(why
         .map(|why| format!("run {run} is damaged: {why}"))
         .or_else(|| set_aside(record)))
@@ -184,16 +182,55 @@ fn set_aside(record: &RunRecord) -> Option<String> {
     Some(format!("run {} was set aside: {parked}", record.run))
 }
 
-async fn unfolded(store: &Store, run: RunId, loaded: &Loaded) -> StoreResult<Option<String>> {
-    let unreadable = |mail| codec::mail_event(mail).err();
-    if let Some(error) = loaded.mail.iter().find_map(unreadable) {
-        return Ok(Some(error.to_string()));
+/// What of a run's mail, snapshot, journal and large values cannot be read.
+async fn unreadable_past(store: &Store, run: RunId) -> StoreResult<Option<String>> {
+    match read_past(store, run).await {
+        Ok(read) => Ok(read.err().map(|unreadable| unreadable.to_string())),
+        Err(StoreError::Corrupt { message }) => Ok(Some(message)),
+        Err(error) => Err(error),
     }
-    let digests = match codec::needs(loaded.snapshot.as_ref(), &loaded.rows) {
-        Ok(digests) => digests,
-        Err(error) => return Ok(Some(error.to_string())),
+}
+
+async fn read_past(store: &Store, run: RunId) -> StoreResult<Result<(), Unreadable>> {
+    let Some(loaded) = store.runs.load(&[run]).await?.into_iter().flatten().next() else {
+        return Ok(Ok(()));
     };
-    let found = query::fetch(store, run, digests.clone()).await?;
-    let missing = digests.iter().find(|digest| !found.contains_key(*digest));
-    Ok(missing.map(|digest| format!("blob {digest} is missing or damaged")))
+    if let Some(error) = loaded
+        .mail
+        .iter()
+        .find_map(|mail| codec::mail_event(mail).err())
+    {
+        return Ok(Err(error));
+    }
+    let mut read = read_rows(store, run, loaded.snapshot.as_ref(), &loaded.rows).await?;
+    // Nobody goes on from what is before the snapshot, but people look at it.
+    let newest = loaded.snapshot.map_or(0, |snapshot| snapshot.seq);
+    let mut after = 0;
+    while after < newest && read.is_ok() {
+        let rows = store.runs.journal(run, after, PAGE).await?;
+        let Some(last) = rows.last() else {
+            break;
+        };
+        after = last.seq;
+        read = read_rows(store, run, None, &rows).await?;
+    }
+    Ok(read)
+}
+
+async fn read_rows(
+    store: &Store,
+    run: RunId,
+    snapshot: Option<&Snapshot>,
+    rows: &[JournalRow],
+) -> StoreResult<Result<(), Unreadable>> {
+    let digests = match codec::needs(snapshot, rows) {
+        Ok(digests) => digests,
+        Err(error) => return Ok(Err(error)),
+    };
+    let found = query::fetch(store, run, digests).await?;
+    let read = snapshot.map(|snapshot| codec::state(snapshot, &found).map(drop));
+    let mut read = read
+        .into_iter()
+        .chain(rows.iter().map(|row| codec::event(row, &found).map(drop)));
+    Ok(read.find(Result::is_err).unwrap_or(Ok(())))
 }

@@ -129,7 +129,9 @@ pub(crate) async fn taken(client: &Client, run: RunId, delivered: &Delivered) ->
                 Exit::Refused,
                 format!("too much waits for run {run} already"),
             );
-            Err(error.hint(format!("'lope runs why {run}' says why it is not taken up")))
+            Err(error.hint(format!(
+                "'lope runs why {run}' says why it is not taken up, 'lope store check' if its mail is counted wrongly"
+            )))
         }
         Delivered::Missing => Err(CliError::new(
             Exit::Failed,
