@@ -41,6 +41,7 @@ mod chaos_sleepers;
 mod chaos_storm;
 mod cli;
 mod damage;
+mod damaged_ends;
 mod damaged_many;
 mod damaged_pages;
 mod damaged_rows;

@@ -383,20 +383,23 @@ async fn circuit(url: Option<String>) {
 async fn full_mail(url: Option<String>) {
     let mut crew = Crew::new(url.as_deref(), "60s");
     crew.deploy("asks", "name: asks\nsteps: { w: { wait: go } }\n");
-    let asks = crew.start("asks", 0);
-    let run: RunId = asks.parse().unwrap();
-    let other = EventKind::Signal {
-        name: "other".into(),
-        value: lope_model::Value::Null,
-    };
+    let [asks, goes_on] = ["other", "go"].map(|name| (crew.start("asks", 0), name));
     let store = crew.store().await;
-    for half in 0..2 {
-        let ids = (0..limit::MAIL_MAX / 2).map(|number| format!("{half}/{number}"));
-        let mail = ids.map(|id| codec::mail(run, id, &other)).collect();
-        let delivered = store.runs.deliver(mail).await.unwrap();
-        assert!(delivered.iter().all(|it| *it == Delivered::Accepted));
+    for (run, name) in [&asks, &goes_on] {
+        let run: RunId = run.parse().unwrap();
+        let signal = EventKind::Signal {
+            name: (*name).into(),
+            value: lope_model::Value::Null,
+        };
+        for half in 0..2 {
+            let ids = (0..limit::MAIL_MAX / 2).map(|number| format!("{half}/{number}"));
+            let mail = ids.map(|id| codec::mail(run, id, &signal)).collect();
+            let delivered = store.runs.deliver(mail).await.unwrap();
+            assert!(delivered.iter().all(|it| *it == Delivered::Accepted));
+        }
     }
     store.upkeep.close().await.unwrap();
+    let [(asks, _), (goes_on, _)] = [asks, goes_on];
     let signal = ["runs", "signal", &asks, "go"];
     let refused = crew.command(&signal).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
@@ -409,7 +412,13 @@ async fn full_mail(url: Option<String>) {
     for verb in ["pause", "resume", "cancel"] {
         crew.lope(&["runs", verb, &asks]);
     }
+    for verb in ["pause", "resume"] {
+        crew.lope(&["runs", verb, &goes_on]);
+    }
     crew.runner(0);
     let ended = crew.ended().await;
-    assert_eq!(ended[0].status.as_str(), "cancelled", "{ended:?}");
+    for (run, status) in [(asks, "cancelled"), (goes_on, "completed")] {
+        let found = ended.iter().find(|record| record.run.to_string() == run);
+        assert_eq!(found.unwrap().status.as_str(), status, "{ended:?}");
+    }
 }

@@ -4,8 +4,11 @@
 
 use crate::{python, stage};
 
+use std::process::Stdio;
+
 use python::Ground;
 use serde_json::{Value, json};
+use stage::{Watch, until};
 
 const APP: &str = r#"
 import asyncio
@@ -223,4 +226,54 @@ fn an_action_inherits_what_was_named_and_nothing_else() {
         assert!(!has(absent), "{absent}: {ended}");
     }
     assert!(!ended.to_string().contains("that-nobody"), "{ended}");
+}
+
+const STAYS: &str = r#"
+import os
+import subprocess
+import time
+from lope import action, workflow
+
+NOTE = "echo $$ >> pids; exec sleep 90000"
+
+@action
+def stays() -> None:
+    with open("pids", "w") as file:
+        file.write(f"{os.getpid()}\n")
+    subprocess.Popen(["sh", "-c", NOTE])
+    subprocess.Popen(["setsid", "-f", "sh", "-c", NOTE])
+    subprocess.Popen(["env", "-i", "setsid", "sh", "-c", NOTE])
+    time.sleep(90000)
+
+@workflow
+async def stay() -> None:
+    await stays()
+"#;
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// "A small spawner process leaves nothing behind when its runner dies, also by `kill -9`": Python
+/// workers and what their actions have started among it.
+#[test]
+fn what_an_action_started_is_gone_when_its_runner_is_killed() {
+    let Some(ground) = Ground::new() else { return };
+    ground.file("app.py", STAYS);
+    let mut command = ground.command(&["run", "app.py:stay", "--processes", "1"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut runner = command.spawn().unwrap();
+    let _watch = Watch::over(&runner);
+    let pids = || -> Vec<String> {
+        let noted = std::fs::read_to_string(ground.path().join("pids")).unwrap_or_default();
+        noted.lines().map(str::to_owned).collect()
+    };
+    until("the worker and three of its children are there", || {
+        pids().len() == 4 && pids().iter().all(|pid| is_alive(pid))
+    });
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    until("they are gone", || !pids().iter().any(|pid| is_alive(pid)));
 }
