@@ -50,7 +50,10 @@ fn what_nobody_works_on_is_named_and_removed(site: &DamageSite) {
         assert!(listed.out.contains(&run.to_string()[..8]), "{listed:?}");
     }
     let full = site.lope(&["runs", "signal", &live[0].to_string(), "go"]);
-    assert!(full.code == 3 && full.err.contains("lope store check"), "{full:?}");
+    assert!(
+        full.code == 3 && full.err.contains("lope store check"),
+        "{full:?}"
+    );
     let checked = site.lope(&["store", "check", "--json"]).json();
     let findings = checked["findings"].as_array().unwrap();
     for run in &damaged {

@@ -1,6 +1,7 @@
 //! `lope runs signal|feed|cancel|pause|resume|retry`: mail to a run.
 
 use lope::Client;
+use lope::agents::TASK_QUEUE;
 use lope::runs::{Delivered, FinalStatus, RunRecord, RunStatus};
 use lope_model::RunId;
 use serde_json::json;
@@ -29,9 +30,32 @@ pub(crate) async fn signal(
     let client = open(settings).await?;
     let record = find(&client, id).await?;
     let delivered = client.signal(record.run, name, value).await?;
+    if delivered == Delivered::Finished
+        && let Some(error) = asks(&client, settings, &record).await?
+    {
+        return Err(error);
+    }
     let exit = sent(&client, &record, "signal", &delivered, output).await;
     client.close().await?;
     exit
+}
+
+/// What an agent asked ends the run of its task: its answer is no signal.
+async fn asks(
+    client: &Client,
+    settings: &Settings,
+    record: &RunRecord,
+) -> CliResult<Option<CliError>> {
+    let task = match record.tags.get("task") {
+        Some(task) if record.queue.as_str() == TASK_QUEUE => task,
+        Some(_) | None => return Ok(None),
+    };
+    let board = client.agents(&settings.config.runners);
+    let found = board.task(task).await.ok();
+    let is_open = found.is_some_and(|task| task.question.is_some() && task.answer.is_none());
+    let message = format!("run {} ended with a question of its agent", record.run);
+    let error = CliError::new(Exit::Refused, message);
+    Ok(is_open.then(|| error.hint(format!("'lope tasks answer {task} TEXT' answers it"))))
 }
 
 pub(crate) async fn feed(
