@@ -29,6 +29,8 @@ use crate::records::{
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskRules {
     pub lock_expiry: Span,
+    /// Most runners of one project.
+    pub places: u32,
     /// A runner without a heartbeat for so long is held to be dead.
     pub stale_timeout: Span,
     /// Attempts after which a task that hangs is given up.
@@ -56,6 +58,7 @@ impl Default for TaskRules {
     fn default() -> Self {
         Self {
             lock_expiry: Span::from_secs(60 * 60),
+            places: 1,
             stale_timeout: Span::from_secs(5 * 60),
             attempts_max: 3,
             rejections_max: 3,

@@ -282,7 +282,7 @@ pub struct Budget {
     /// Attempts that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "wall_time", skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Span>,
     /// In dollars.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,8 @@
 //! The settings of agents and runners, as `config.yaml` has them under `agents:` and `runners:`.
 //! Keys are written in camelCase or with underscores.
 
+mod in_force;
+
 use std::collections::BTreeMap;
 
 use lope_model::{Digest, Span};
@@ -8,6 +10,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::law::TaskRules;
 use crate::records::{Budget, ReviewBy, TaskStatus};
+
+pub use in_force::{SettingInForce, settings_in_force};
 
 /// What `runners:` may hold.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -271,6 +275,7 @@ impl RunnerSettings {
     pub fn rules(&self) -> TaskRules {
         TaskRules {
             lock_expiry: self.lock_expiry,
+            places: self.max_concurrent,
             stale_timeout: self.stale_timeout,
             attempts_max: self.max_attempts,
             rejections_max: self.max_rejections,

@@ -12,7 +12,7 @@ use lope_agents::records::{
     AttemptRole, Author, Budget, ReviewBy, RunnerStatus, StopLevel, StopReason, TaskEventKind,
     TaskStatus,
 };
-use lope_model::Span;
+use lope_model::{RunnerId, Span};
 
 use crate::fixture::{
     HOUR, PROJECT, Stage, begun, claim, claimed, ended, new_runner, runner_id, work,
@@ -360,6 +360,60 @@ async fn wakeup_follows_the_tree() {
         .unwrap();
     stage.board.enable_project(PROJECT, false).await.unwrap();
     assert_eq!(step().await, WakeAction::Disabled);
+}
+
+/// "`maxConcurrent` is per project": each of its runners is judged by itself, whatever the others do, and a
+/// new one begins where a place is free and a task waits.
+#[tokio::test]
+async fn a_runner_without_a_sign_of_life_is_ended_beside_one_that_works() {
+    let stage = Stage::new().await;
+    let waits = [
+        stage.task("a").await,
+        stage.task("b").await,
+        stage.task("c").await,
+    ];
+    let (first, second) = (stage.runner().await, stage.runner().await);
+    claimed(&stage, first).await;
+    claimed(&stage, second).await;
+    let step = async |places: u32| {
+        let view = stage.board.view(None).await.unwrap();
+        let rules = TaskRules {
+            places,
+            ..TaskRules::default()
+        };
+        wakeup(&view, &rules).remove(0).action
+    };
+    let gone = |ids: &[RunnerId], start: bool| {
+        let ended = ids.iter().map(|id| StaleRunner {
+            id: *id,
+            is_there: false,
+        });
+        WakeAction::Replace {
+            ended: ended.collect(),
+            start,
+        }
+    };
+    let healthy = WakeAction::Healthy { runner: first };
+    assert_eq!(step(2).await, healthy, "no place is free");
+    assert_eq!(step(3).await, WakeAction::Start);
+    stage.prove(first, ProcessProof::Gone);
+    assert_eq!(step(1).await, gone(&[first], false), "no place is free");
+    assert_eq!(step(2).await, gone(&[first], true));
+    stage.prove(second, ProcessProof::Gone);
+    assert_eq!(step(1).await, gone(&[first, second], true));
+    stage.prove(second, ProcessProof::Alive);
+    let skip = Decision::Skip { notes: None };
+    for task in [&waits[0], &waits[2]] {
+        let id = task.id.to_string();
+        let skipped = stage.board.decide(&id, &skip, Author::Person).await;
+        skipped.unwrap();
+    }
+    assert_eq!(step(2).await, gone(&[first], false), "nothing waits");
+    let failed = RunnerStatus::Failed;
+    let ended = stage.board.end_runner(first, failed, None).await;
+    ended.unwrap().unwrap();
+    let healthy = WakeAction::Healthy { runner: second };
+    assert_eq!(step(2).await, healthy, "a place is free, and nothing waits");
 }
 
 /// "`budget_exhausted` survives restarts."

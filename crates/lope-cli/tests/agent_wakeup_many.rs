@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lope_model::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::agent_wakeup::{Village, count};
-use crate::stage::until;
+use crate::agent_wakeup::{Village, count, crontab};
+use crate::fixture::agent_project::AgentProject;
+use crate::stage::{said, until};
 
 const PROJECTS: usize = 200;
 
@@ -153,4 +155,112 @@ fn a_project_whose_folder_is_gone_is_told_and_the_others_are_woken_up() {
     assert_eq!(village.status(&lost), "pending");
     village.lope(&["projects", "disable", "gone"]).done();
     village.lope(&["runners", "wakeup"]).done();
+}
+
+/// "Zombie detection", with several runners of one project: the dead and those that stand still are ended
+/// and replaced while another one works on.
+#[test]
+fn a_runner_is_replaced_beside_one_that_works() {
+    let village = Village::new("  maxConcurrent: 2\n  staleTimeout: 2s\n");
+    let project = village.project("shop");
+    std::fs::write(project.join("hold"), "").unwrap();
+    let tasks = ["one", "two"].map(|title| village.add(&project, title));
+    let wake = || village.json(&["runners", "wakeup"])["steps"][0].take();
+    let begun = |tasks: usize| until("a beginning", || count(&project) == tasks);
+    let pid = |id: &Value| {
+        let shown = village.json(&["runners", "show", id.as_str().unwrap()]);
+        Pid::from_raw(i32::try_from(shown["pid"].as_i64().unwrap()).unwrap()).unwrap()
+    };
+    let started = [1, 2].map(|tasks| {
+        let step = wake();
+        assert_eq!(step["action"], "start", "{step}");
+        begun(tasks);
+        step["started"].clone()
+    });
+    let [first, second] = started;
+    let none = wake();
+    assert_eq!(none["action"], "none", "both places are taken: {none}");
+    kill_process(pid(&first), Signal::KILL).unwrap();
+    let step = wake();
+    let found = (&step["action"], &step["ended"]);
+    assert_eq!(found, (&json!("replace"), &json!([first])), "{step}");
+    begun(3);
+    let still = pid(&second);
+    kill_process(still, Signal::STOP).unwrap();
+    let mut step = Value::Null;
+    until("the other one's replacement", || {
+        let woken = village.lope(&["runners", "wakeup", "--json"]);
+        step = serde_json::from_str::<Value>(&woken.out).unwrap_or_default()["steps"][0].take();
+        if woken.code != 0 {
+            // It was stopped while it wrote, and holds the file: let it go on, and stop it again.
+            kill_process(still, Signal::CONT).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            kill_process(still, Signal::STOP).unwrap();
+        }
+        step["action"] == "replace"
+    });
+    assert_eq!(step["ended"], json!([second]), "{step}");
+    std::fs::remove_file(project.join("hold")).unwrap();
+    for id in &tasks {
+        until("its end", || village.status(id) == "completed");
+        let task = village.json(&["tasks", "show", id]);
+        let ends: Vec<&Value> = (task["attemptList"].as_array().unwrap().iter())
+            .map(|attempt| &attempt["stopReason"])
+            .collect();
+        assert_eq!(ends, ["runner_death", "success"], "{task}");
+    }
+}
+
+/// `wakeup.enabled: false`: nothing is woken up, and it is said. `wakeup.checkInterval`: how often cron looks, and
+/// when a task whose agent hung is tried again ("hang → re-queued for the next wake-up").
+#[test]
+fn wake_ups_are_switched_off_and_as_often_as_the_configuration_says() {
+    let village = Village::new("  wakeup: { enabled: false, checkInterval: 7m }\n");
+    let project = village.project("shop");
+    let task = village.add(&project, "one");
+    for more in [&[][..], &["--dry-run"]] {
+        let args = [&["runners", "wakeup"], more].concat();
+        let said = village.lope(&args).done();
+        assert_eq!(said.out, "wake-up is switched off\n", "{said:?}");
+        let woken = village.json(&args);
+        assert_eq!(woken["steps"], json!([]), "{woken}");
+    }
+    assert_eq!(count(&project), 0);
+    assert_eq!(village.json(&["runners", "list", "--all"]), json!([]));
+
+    let bin = crontab(village.home.path());
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let cron = |verb: &str| {
+        let args = ["runners", "cron", verb, "--json"];
+        said(village.home.command(&args).env("PATH", &path))
+            .done()
+            .json()
+    };
+    let line = cron("install")["line"].as_str().unwrap().to_owned();
+    assert!(line.starts_with("*/7 * * * * PATH="), "{line}");
+    assert_eq!(cron("status")["current"], true);
+    let config = village.home.path().join(".lope/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("checkInterval: 7m", "checkInterval: 9m");
+    std::fs::write(&config, text.replace("enabled: false", "enabled: true")).unwrap();
+    assert_eq!(
+        cron("status")["current"],
+        false,
+        "it is another interval now"
+    );
+
+    let woken = village.json(&["runners", "wakeup"]);
+    assert_eq!(woken["steps"][0]["action"], "start", "{woken}");
+    until("its end", || village.status(&task) == "completed");
+
+    let settings =
+        "  subprocessHangTimeout: 1s\n  stopGrace: 200ms\n  wakeup: { checkInterval: 9m }\n";
+    let shop = AgentProject::with(settings, "");
+    let hangs = shop.add("hang", &[]);
+    shop.work();
+    let shown = shop.task(&hangs);
+    assert_eq!(shown["reason"], "hang", "{shown}");
+    let time = |key: &str| -> Timestamp { shown[key].as_str().unwrap().parse().unwrap() };
+    let pause = time("notBefore").millis() - time("updatedAt").millis();
+    assert_eq!(pause, 9 * 60_000, "{shown}");
 }

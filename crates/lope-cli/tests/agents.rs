@@ -557,3 +557,84 @@ fn settings_of_agents_are_read_in_both_spellings_and_named_with_their_line() {
     shop.home.file(".lope/config.yaml", good);
     shop.lope(&["tasks", "list"]).done();
 }
+
+/// "`lope config show` prints what is in force and where each value came from", of agents, too.
+#[test]
+fn the_settings_of_agents_in_force_are_shown_with_where_they_came_from() {
+    let shop = Shop::new();
+    let shown = |text: &str| -> Vec<String> {
+        shop.home.file(".lope/config.yaml", text);
+        let rows = shop.json(&["config", "show"]);
+        let word = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| {
+            let [name, value, source] = ["name", "value", "source"].map(|key| word(row, key));
+            format!("{name} = {value} ({source})")
+        })
+        .collect()
+    };
+    let usual = shown("");
+    for line in [
+        "agents.default.command = claude -p (default)",
+        "agents.default.prompt = stdin (default)",
+        "agents.default.timeout = runners.taskTimeout (default)",
+        "runners.heartbeatInterval = 30s (default)",
+        "runners.budget.day.cost = unlimited (default)",
+        "runners.wakeup.enabled = true (default)",
+        "runners.hooks = none (default)",
+    ] {
+        assert!(usual.iter().any(|it| it == line), "{line}: {usual:#?}");
+    }
+    let documented = include_str!("../../../docs/settings.md");
+    let rows = usual
+        .iter()
+        .filter_map(|line| line.strip_prefix("runners."));
+    let rows: Vec<&str> = rows.collect();
+    assert!(rows.len() > 20, "{usual:#?}");
+    for row in rows {
+        let [name, value] = row
+            .trim_end_matches(" (default)")
+            .split(" = ")
+            .collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}");
+        };
+        let budget = name
+            .strip_prefix("budget.")
+            .and_then(|it| it.split_once('.'));
+        let begin = match budget {
+            Some((_, limit)) => {
+                assert!(documented.contains(&format!("`{limit}`")), "{row}");
+                format!("`budget.task`, `budget.project`, `budget.day` | {value} |")
+            }
+            None => format!("| `{name}` | {value} |"),
+        };
+        assert!(
+            documented.contains(&begin),
+            "docs/settings.md does not say: {begin}"
+        );
+    }
+    let said = shown(
+        "agents: { mine: { command: [./agent.sh, -x], prompt: file, silence: 5m, env: [KEY] } }\n\
+         runners: { stale_timeout: 7m, budget: { day: { cost: 2.5, wall_time: 3h } }, wakeup: { enabled: false },\n  \
+         hooks: [{ on: [failed, blocked], url: 'https://me:pw@chat.example/hook/secret' }] }\n",
+    );
+    for line in [
+        "agents.default.command = claude -p (default)",
+        "agents.mine.command = ./agent.sh -x (file)",
+        "agents.mine.prompt = file (file)",
+        "agents.mine.adapter = command (default)",
+        "agents.mine.env = KEY (file)",
+        "agents.mine.silence = 5m (file)",
+        "runners.staleTimeout = 7m (file)",
+        "runners.heartbeatInterval = 30s (default)",
+        "runners.budget.day.cost = $2.50 (file)",
+        "runners.budget.day.wallTime = 3h (file)",
+        "runners.budget.day.attempts = unlimited (default)",
+        "runners.wakeup.enabled = false (file)",
+        "runners.wakeup.checkInterval = 1m (default)",
+        "runners.hooks = failed|blocked → https://chat.example (file)",
+    ] {
+        assert!(said.iter().any(|it| it == line), "{line}: {said:#?}");
+    }
+}

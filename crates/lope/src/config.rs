@@ -70,6 +70,8 @@ pub struct Config {
     /// Sections that other rooms read: `server`, `telemetry`.
     pub others: BTreeMap<String, Json>,
     sources: BTreeMap<&'static str, SettingSource>,
+    /// The file as it is written: which settings of agents it names.
+    said: Json,
 }
 
 impl Config {
@@ -81,15 +83,12 @@ impl Config {
         let mut config = Self::default();
         if let Some((name, text)) = file.filter(|(_, text)| !text.trim().is_empty()) {
             config.take_file(name, File::read(name, text)?)?;
+            config.said = serde_saphyr::from_str(text).unwrap_or_default();
         }
         for (variable, value) in environment {
             if let Some(name) = variable.strip_prefix(ENGINE_PREFIX) {
-                config.set_engine(
-                    &name.to_ascii_lowercase(),
-                    &value,
-                    SettingSource::Environment,
-                    &variable,
-                )?;
+                let name = name.to_ascii_lowercase();
+                config.set_engine(&name, &value, SettingSource::Environment, &variable)?;
             }
         }
         config.validate()?;
@@ -98,16 +97,13 @@ impl Config {
 
     /// Lay a flag over what the file and the environment say.
     pub fn flag(&mut self, name: &str, value: &str) -> Result<(), BadConfig> {
-        self.set_engine(
-            name,
-            value,
-            SettingSource::Flag,
-            &format!("--{}", name.replace('_', "-")),
-        )?;
+        let location = format!("--{}", name.replace('_', "-"));
+        self.set_engine(name, value, SettingSource::Flag, &location)?;
         self.validate()
     }
 
-    /// Every engine setting with its value and source, in the order of the documents.
+    /// Every setting of the engine, of agents and of their runners with its value and source, and what the
+    /// file says besides.
     pub fn settings(&self) -> Vec<Setting> {
         let source = |name: &str| self.sources.get(name).copied().unwrap_or_default();
         let rows = engine::SETTINGS.iter().map(|row| Setting {
@@ -143,9 +139,8 @@ impl Config {
                 "a heartbeat of {} is too slow for a lease of {}",
                 self.engine.heartbeat, self.engine.lease
             );
-            return Err(
-                BadConfig::new("engine.heartbeat", message).hint("at most half of the lease")
-            );
+            let bad = BadConfig::new("engine.heartbeat", message);
+            return Err(bad.hint("at most half of the lease"));
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What a wake-up does, project by project, from one snapshot: nothing where a runner gives signs of
-//! life, a new runner where tasks wait and none is there, and in place of a dead one.
+//! What a wake-up does, project by project, from one snapshot: each runner without a sign of life is
+//! ended, whatever the others do, and a new one begins where tasks wait and a place is free.
 
 use std::collections::BTreeSet;
 
@@ -21,17 +21,17 @@ pub struct WakeStep {
 /// What is done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WakeAction {
-    /// A runner works there.
+    /// A runner works there, and there is nothing for another or no place.
     Healthy { runner: RunnerId },
     /// No task could be started.
     NothingToDo,
     /// Somebody switched the project off.
     Disabled,
-    /// Tasks wait and nobody works.
+    /// Tasks wait and a place is free.
     Start,
     /// The same, but no runner could be started; it is too early to try it again.
     Later(UnstartedRunner),
-    /// Runners without a sign of life are ended; a new one starts if tasks wait.
+    /// Runners without a sign of life are ended; a new one starts if tasks wait and a place is free.
     Replace {
         ended: Vec<StaleRunner>,
         start: bool,
@@ -58,16 +58,13 @@ pub fn wakeup(view: &BoardView, rules: &TaskRules) -> Vec<WakeStep> {
         .iter()
         .map(|task| task.project_path.as_str())
         .collect();
-    let steps = view.projects.iter().map(|project| WakeStep {
-        project: project.path.clone(),
-        action: action(
-            view,
-            project,
-            &stale,
-            waiting
-                .contains(project.path.as_str())
-                .then(|| start(view, project, rules)),
-        ),
+    let steps = view.projects.iter().map(|project| {
+        let is_waiting = waiting.contains(project.path.as_str());
+        let start = is_waiting.then(|| start(view, project, rules));
+        WakeStep {
+            project: project.path.clone(),
+            action: action(view, project, &stale, start, rules),
+        }
     });
     steps.collect()
 }
@@ -77,26 +74,28 @@ fn action(
     project: &ProjectRecord,
     stale: &BTreeSet<RunnerId>,
     start: Option<WakeAction>,
+    rules: &TaskRules,
 ) -> WakeAction {
     let runners = view.runners.iter();
     let runners = runners.filter(|runner| runner.project_path.as_deref() == Some(&project.path));
     let (dead, live): (Vec<_>, Vec<_>) = runners.partition(|runner| stale.contains(&runner.id));
-    if let Some(runner) = live.first() {
-        return WakeAction::Healthy { runner: runner.id };
-    }
+    let has_place = (live.len() as u64) < u64::from(rules.places);
+    let start = start.filter(|_| project.enabled && has_place);
     let ended = dead.iter().map(|runner| StaleRunner {
         id: runner.id,
         is_there: view.proof(runner.id) == ProcessProof::Alive,
     });
     let ended: Vec<StaleRunner> = ended.collect();
     if !ended.is_empty() {
-        let start = project.enabled && start == Some(WakeAction::Start);
+        let start = start == Some(WakeAction::Start);
         return WakeAction::Replace { ended, start };
     }
-    if !project.enabled {
-        return WakeAction::Disabled;
+    match (start, live.first()) {
+        (Some(start), _) => start,
+        (None, Some(runner)) => WakeAction::Healthy { runner: runner.id },
+        (None, None) if project.enabled => WakeAction::NothingToDo,
+        (None, None) => WakeAction::Disabled,
     }
-    start.unwrap_or(WakeAction::NothingToDo)
 }
 
 /// What is done where tasks wait.

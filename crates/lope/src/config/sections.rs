@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use lope_agents::settings::settings_in_force;
 use lope_engine::settings::QueueLimit;
 use lope_model::policy::RateLimit;
 use lope_model::{Priority, QueueName, Span};
@@ -68,18 +69,15 @@ impl Config {
         Ok(())
     }
 
-    /// What the file says beside `engine`.
+    /// What the file says beside `engine`, and what is in force for agents and their runners.
     pub(super) fn sections(&self) -> Vec<Setting> {
         let row = |name: String, value: String| Setting {
             name,
             value,
             source: SettingSource::File,
         };
-        let queues = self
-            .engine
-            .queue_limits
-            .iter()
-            .map(|(name, limit)| row(format!("queues.{name}"), show(limit)));
+        let limits = self.engine.queue_limits.iter();
+        let queues = limits.map(|(name, limit)| row(format!("queues.{name}"), show(limit)));
         let secrets = self.secrets.iter().map(|(name, secret)| {
             let value = match secret {
                 Secret::Env(variable) => format!("env {variable}"),
@@ -88,13 +86,20 @@ impl Config {
             row(format!("secrets.{name}"), value)
         });
         let retention = self.engine.retention_of.iter().map(|(workflow, span)| {
-            row(
-                format!("retention.{workflow}"),
-                span.map_or_else(|| FOREVER.to_owned(), |span| span.to_string()),
-            )
+            let span = span.map_or_else(|| FOREVER.to_owned(), |span| span.to_string());
+            row(format!("retention.{workflow}"), span)
         });
         let env = (!self.env.is_empty()).then(|| row("env".to_owned(), self.env.join(", ")));
-        queues.chain(secrets).chain(retention).chain(env).collect()
+        let agents = settings_in_force(&self.agents, &self.runners, &self.said).into_iter();
+        let agents = agents.map(|it| {
+            let mut row = row(it.name, it.value);
+            if !it.is_said {
+                row.source = SettingSource::Default;
+            }
+            row
+        });
+        let said = queues.chain(secrets).chain(retention).chain(env);
+        said.chain(agents).collect()
     }
 }
 
