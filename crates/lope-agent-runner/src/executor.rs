@@ -7,16 +7,18 @@
 //! | `AgentFailed` | it ended with another code than 0, or said that it failed |
 //! | `AgentHang` | it was silent for too long and used no processor |
 //! | `AgentBudget` | it cost more than the step's `budget`, in dollars |
-//! | `UsageLimit` | its tool refuses more work; `detail.reset` says until when, if it is known |
+//! | `UsageLimit` | its tool refuses more work: the next attempt begins when `detail.reset` says, or after `limitPause` if that is not known, and this one is not counted |
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use lope_agents::law::budget::micros;
+use lope_agents::law::settle::after_limit;
 use lope_agents::records::StopReason;
 use lope_agents::settings::{AgentSettings, AgentsSettings, PromptBy, RunnerSettings};
 use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
-use lope_model::{Failure, Value};
+use lope_model::{Failure, Span, Value};
+use lope_workers::clock::wall;
 use lope_workers::process_tree::{ProcessTrees, TreeCommand, TreeWork};
 use lope_workers::{InheritedEnvironment, Logs};
 use tokio::runtime::Handle;
@@ -119,7 +121,8 @@ impl AgentStepSettings {
                 done.alive();
             }
         };
-        answer(attend(&self.trees, launch, log, stop, heard).await)
+        let end = attend(&self.trees, launch, log, stop, heard).await;
+        answer(end, self.settings.limit_pause)
     }
 
     fn agent(&self, named: Option<&str>) -> Result<AgentSettings, Failure> {
@@ -207,7 +210,7 @@ fn prompt_file(words: &str) -> std::io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-fn answer(end: AgentEnd) -> Result<Value, Failure> {
+fn answer(end: AgentEnd, limit_pause: Span) -> Result<Value, Failure> {
     if end.reason == StopReason::Success {
         return Ok(result_value(end.message.as_deref()));
     }
@@ -215,6 +218,9 @@ fn answer(end: AgentEnd) -> Result<Value, Failure> {
     let words = end.message.unwrap_or_else(|| end.reason.to_string());
     let mut failure = Failure::new(kind, words);
     let reset = end.report.limit.and_then(|limit| limit.reset);
+    if end.reason == StopReason::UsageLimit {
+        failure.again_at = Some(after_limit(reset, limit_pause, wall()));
+    }
     let number = |number: i64| Value::Int(number);
     failure.detail = Value::map([
         (

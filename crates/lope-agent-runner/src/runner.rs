@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::attempt::zone_of;
 use self::round::RoundWritten;
-pub use self::round::TASK_QUEUE;
+pub use self::round::{TASK_QUEUE, longest_stop};
 pub use self::round_engine::{ROUND_ENGINE, RoundEngine};
 use crate::hooks::{HookReport, HookTeller, TellingEnd};
 use crate::runner_log::{RunnerLog, is_log_of};
@@ -105,6 +105,8 @@ pub struct TaskRunner {
 pub enum RunnerEnd {
     /// Nothing was left to do, or it was asked to stop.
     Completed,
+    /// The one task that was meant could not be started; why.
+    NotStarted(String),
     /// Somebody else has its place or its task.
     LeaseLost,
     Failed(String),
@@ -239,7 +241,7 @@ impl TaskRunner {
             else => {}
         }
         match &end {
-            RunnerEnd::Completed => self.log.line("ended"),
+            RunnerEnd::Completed | RunnerEnd::NotStarted(_) => self.log.line("ended"),
             RunnerEnd::LeaseLost => self.log.line(LEASE_LOST),
             RunnerEnd::Failed(message) => self.log.line(message),
         }
@@ -247,14 +249,15 @@ impl TaskRunner {
     }
 
     /// Give the place on the board back.
-    async fn leave(&self, worked: Result<(), RunnerStop>) -> RunnerEnd {
+    async fn leave(&self, worked: Result<Option<String>, RunnerStop>) -> RunnerEnd {
         let end = match worked {
-            Ok(()) => RunnerEnd::Completed,
+            Ok(None) => RunnerEnd::Completed,
+            Ok(Some(why)) => RunnerEnd::NotStarted(why),
             Err(RunnerStop::LeaseLost) => RunnerEnd::LeaseLost,
             Err(RunnerStop::Failed(message)) => RunnerEnd::Failed(message),
         };
         let (status, error) = match &end {
-            RunnerEnd::Completed => (RunnerStatus::Completed, None),
+            RunnerEnd::Completed | RunnerEnd::NotStarted(_) => (RunnerStatus::Completed, None),
             RunnerEnd::LeaseLost => (RunnerStatus::Failed, Some(LEASE_LOST)),
             RunnerEnd::Failed(message) => (RunnerStatus::Failed, Some(message.as_str())),
         };
@@ -307,7 +310,11 @@ impl TaskRunner {
         }
     }
 
-    async fn work_through(self: &Arc<Self>, stops: &mut StopWishes) -> Result<(), RunnerStop> {
+    /// Work until the end; if that is because the one task that is meant cannot be started, why.
+    async fn work_through(
+        self: &Arc<Self>,
+        stops: &mut StopWishes,
+    ) -> Result<Option<String>, RunnerStop> {
         let mut changes = self.board.watch();
         let mut status = RunnerStatus::Running;
         let mut next_beat = Instant::now();
@@ -320,7 +327,7 @@ impl TaskRunner {
             }
             if self.wished(stops).await?.is_some() {
                 self.log.line("asked to stop");
-                return Ok(());
+                return Ok(None);
             }
             match self.claim().await? {
                 NextStep::Work(held) => {
@@ -328,12 +335,12 @@ impl TaskRunner {
                     let round = self.round(*held, stops).await?;
                     unwritten = self.paused_after(round, unwritten).await?;
                     if self.spec.task.is_some() && !self.is_open().await? {
-                        return Ok(());
+                        return Ok(None);
                     }
                     continue;
                 }
                 NextStep::Again => continue,
-                NextStep::End => return Ok(()),
+                NextStep::End(why) => return Ok(why),
                 NextStep::Wait => {}
             }
             if status != RunnerStatus::Idle {
@@ -366,22 +373,22 @@ impl TaskRunner {
                 NextStep::Again
             }
             Some(ClaimOutcome::NextDay(day)) => {
-                self.log
-                    .line(&format!("the budget of the day is used up until {day}"));
+                let why = format!("the budget of the day is used up until {day}");
+                self.log.line(&why);
                 if self.spec.until_idle {
-                    NextStep::End
+                    NextStep::End(self.spec.task.map(|_| why))
                 } else {
                     NextStep::Wait
                 }
             }
-            Some(ClaimOutcome::Nothing) if self.spec.until_idle => NextStep::End,
+            Some(ClaimOutcome::Nothing) if self.spec.until_idle => NextStep::End(None),
             Some(ClaimOutcome::Nothing) => NextStep::Wait,
             Some(ClaimOutcome::NotNow(why)) if is_passing(&why) && !self.spec.until_idle => {
                 NextStep::Wait
             }
             Some(ClaimOutcome::NotNow(why)) => {
                 self.log.line(&format!("the task cannot be started: {why}"));
-                NextStep::End
+                NextStep::End(Some(why.to_string()))
             }
         })
     }
@@ -472,7 +479,8 @@ enum NextStep {
     Work(Box<lope_agents::board::HeldTask>),
     Again,
     Wait,
-    End,
+    /// There is nothing to do; why the one task that is meant cannot be started.
+    End(Option<String>),
 }
 
 /// Will what keeps a task from being started pass by itself?

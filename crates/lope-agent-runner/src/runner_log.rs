@@ -28,16 +28,29 @@ pub fn file_name(pid: u32, runner: RunnerId) -> String {
 
 /// The log of a runner in a folder, if it has one.
 pub fn find(folder: &Path, runner: RunnerId) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let mut paths = entries.map(|entry| entry.path());
-    paths.find(|path| is_log_of(path, runner))
+    let found = all(folder).into_iter().find(|(of, _)| *of == runner);
+    found.map(|(_, path)| path)
+}
+
+/// Whose log a file is, if it is a runner's.
+pub fn runner_of(path: &Path) -> Option<RunnerId> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
+    let (_, runner) = name.strip_prefix("daemon-")?.split_once('-')?;
+    runner.parse().ok()
+}
+
+/// The logs of runners in a folder.
+pub fn all(folder: &Path) -> Vec<(RunnerId, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths
+        .filter_map(|path| Some((runner_of(&path)?, path)))
+        .collect()
 }
 
 /// Is this the log of a runner?
 pub fn is_log_of(path: &Path, runner: RunnerId) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let end = format!("-{runner}.log");
-    name.is_some_and(|name| name.starts_with("daemon-") && name.ends_with(&end))
+    runner_of(path) == Some(runner)
 }
 
 impl RunnerLog {

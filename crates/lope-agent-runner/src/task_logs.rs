@@ -1,5 +1,6 @@
-//! Logs of attempts: `TASK/ROLE.NUMBER.log` in a folder, keyed by task and attempt, a line at a time
-//! with its time. What is older than its retention goes; an index is what the folder holds.
+//! Logs of attempts: `TASK/ROLE-RUN.NUMBER.log` in a folder, keyed by task, run and attempt, a line at a
+//! time with its time. What is older than its retention goes. The files are an index of themselves: what
+//! was said is found by the id of its task when the store has forgotten that.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,6 +23,23 @@ const RETENTION_MIN: Span = Span::from_secs(60);
 /// Most bytes of one attempt's log.
 const TASK_LOG_MAX: u64 = 256 * 1024 * 1024;
 
+/// Whose log it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AttemptLog {
+    pub task: TaskId,
+    pub run: RunId,
+    pub role: AttemptRole,
+    pub number: i64,
+}
+
+/// A log that is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundLog {
+    pub of: AttemptLog,
+    pub begun: SystemTime,
+    pub path: PathBuf,
+}
+
 /// The folder of the logs of attempts.
 #[derive(Clone, Debug)]
 pub struct TaskLogs {
@@ -37,17 +55,25 @@ impl TaskLogs {
         }
     }
 
-    pub fn begin(&self, task: TaskId, role: AttemptRole, number: i64, masks: &Masks) -> MaskedLog {
-        self.logs.begin_masked(&token(task, role, number), masks)
-    }
-
-    /// Where an attempt's log is, below the folder.
-    pub fn name(task: TaskId, role: AttemptRole, number: i64) -> String {
-        format!("{task}/{role}.{number}.log")
+    pub fn begin(&self, of: AttemptLog, masks: &Masks) -> MaskedLog {
+        self.logs.begin_masked(&of.token(), masks)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// The logs of tasks whose ids begin so, those of one task by their attempts. Tasks of an earlier life
+    /// with the same id come first.
+    pub fn found(&self, beginning: &str) -> Vec<FoundLog> {
+        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut found: Vec<FoundLog> = folders
+            .filter_map(|folder| Some((folder.file_name().to_str()?.parse().ok()?, folder.path())))
+            .filter(|(task, _): &(TaskId, _)| task.to_string().starts_with(beginning))
+            .flat_map(|(task, folder)| logs_of(task, &folder))
+            .collect();
+        found.sort_by_key(|log| (log.of.task, log.begun, log.of.number));
+        found
     }
 
     /// Take away what nobody wrote to for so long, but not the logs of tasks that are held: who works
@@ -61,13 +87,52 @@ impl TaskLogs {
     }
 }
 
-fn token(task: TaskId, role: AttemptRole, number: i64) -> Token {
-    Token {
-        run: RunId::from_uuid(task.uuid()),
-        execution: Arc::from(role.as_str()),
-        attempt: u32::try_from(number).unwrap_or(u32::MAX),
-        epoch: Epoch(1),
+impl AttemptLog {
+    /// Where it is, below the folder.
+    pub fn name(&self) -> String {
+        let Self {
+            task,
+            run,
+            role,
+            number,
+        } = self;
+        format!("{task}/{role}-{run}.{number}.log")
     }
+
+    fn token(&self) -> Token {
+        Token {
+            run: RunId::from_uuid(self.task.uuid()),
+            execution: Arc::from(format!("{}-{}", self.role, self.run)),
+            attempt: u32::try_from(self.number).unwrap_or(u32::MAX),
+            epoch: Epoch(1),
+        }
+    }
+
+    fn read(task: TaskId, path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
+        let (of, number) = name.rsplit_once('.')?;
+        let (role, run) = of.split_once('-')?;
+        Some(Self {
+            task,
+            run: run.parse().ok()?,
+            role: role.parse().ok()?,
+            number: number.parse().ok()?,
+        })
+    }
+}
+
+fn logs_of(task: TaskId, folder: &Path) -> Vec<FoundLog> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let logs = files.filter_map(|file| {
+        let path = file.path();
+        let made = file.metadata().ok()?;
+        Some(FoundLog {
+            of: AttemptLog::read(task, &path)?,
+            begun: made.created().or_else(|_| made.modified()).ok()?,
+            path,
+        })
+    });
+    logs.collect()
 }
 
 /// Take away the logs of a folder that nobody wrote to for so long, and folders that are empty then;
@@ -121,13 +186,60 @@ fn remove_if_older(
 mod tests {
     use std::time::Duration;
 
+    use lope_model::Timestamp;
+    use lope_workers::logs::Stream;
+
     use super::*;
 
     const DAY: Duration = Duration::from_hours(24);
 
+    fn of(task: TaskId, number: i64) -> AttemptLog {
+        AttemptLog {
+            task,
+            run: RunId::from_bytes([7; 16]),
+            role: AttemptRole::Work,
+            number,
+        }
+    }
+
+    /// "an index can be rebuilt from the files": whose each is, by their names alone, and no two are one.
+    #[test]
+    fn logs_are_found_by_the_beginning_of_their_tasks_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = TaskLogs::at(folder.path().join("tasks"));
+        assert_eq!(logs.found(""), []);
+        let task = TaskId::from_bytes([1; 16]);
+        let other_run = AttemptLog {
+            run: RunId::from_bytes([8; 16]),
+            ..of(task, 1)
+        };
+        let review = AttemptLog {
+            role: AttemptRole::Review,
+            ..of(task, 2)
+        };
+        let elsewhere = of(TaskId::from_bytes([2; 16]), 1);
+        for it in [of(task, 1), other_run, review, elsewhere] {
+            let mut log = logs.begin(it, &Masks::default());
+            assert_eq!(log.name(), it.name());
+            log.push(Timestamp::from_millis(0), Stream::Out, b"said\n");
+        }
+        fs::write(logs.path(&format!("{task}/notes.log")), "").unwrap();
+        fs::create_dir(logs.path("no-task")).unwrap();
+        let mut found: Vec<String> = logs.found("0101").iter().map(|it| it.of.name()).collect();
+        let mut wanted = [of(task, 1), other_run, review].map(|it| it.name());
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted);
+        assert_eq!(logs.found("").len(), 4);
+        for log in logs.found("") {
+            let text = fs::read_to_string(&log.path).unwrap();
+            assert_eq!(text.lines().count(), 1, "{text}");
+        }
+    }
+
     /// A log that was written so long ago.
     fn written(logs: &TaskLogs, task: TaskId, number: i64, ago: Duration) -> PathBuf {
-        let path = logs.path(&TaskLogs::name(task, AttemptRole::Work, number));
+        let path = logs.path(&of(task, number).name());
         fs::create_dir_all(path.parent().expect("a folder")).unwrap();
         let file = fs::File::create(&path).unwrap();
         file.set_modified(SystemTime::now() - ago).unwrap();

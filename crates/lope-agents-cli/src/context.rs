@@ -117,19 +117,35 @@ impl AgentsContext {
         std::fs::canonicalize(&path).unwrap_or_else(|_| plain(&path))
     }
 
-    /// The project that is meant: by path or name, or the one around the folder of the call.
+    /// The project that is meant: by path or name, that of the agent that calls, which may work in a
+    /// worktree elsewhere, or the one around the folder of the call.
     pub(crate) async fn project(
         &self,
         board: &AgentBoard,
         typed: Option<&str>,
     ) -> CommandResult<ProjectRecord> {
         let Some(typed) = typed else {
-            return self.project_around(board).await;
+            return match self.own_project(board).await? {
+                Some(own) => Ok(own),
+                None => self.project_around(board).await,
+            };
         };
         let path = self.absolute(typed).to_string_lossy().into_owned();
         match board.project(&path).await {
             Err(BoardError::Missing { .. }) => Ok(board.project(typed).await?),
             found => Ok(found?),
+        }
+    }
+
+    /// The project of the agent that calls, if this is its store.
+    async fn own_project(&self, board: &AgentBoard) -> CommandResult<Option<ProjectRecord>> {
+        let Some(token) = &self.token else {
+            return Ok(None);
+        };
+        match board.task(&token.task.to_string()).await {
+            Ok(task) => Ok(Some(board.project(&task.project_path).await?)),
+            Err(BoardError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

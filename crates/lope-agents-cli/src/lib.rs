@@ -12,6 +12,7 @@ mod report;
 mod runners;
 mod table;
 mod tasks;
+mod tool_words;
 
 use clap::Subcommand;
 

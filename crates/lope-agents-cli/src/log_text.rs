@@ -4,11 +4,80 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use lope::agents::law::ProcessProof;
+use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
+use lope::agents::{LocalMachine, ProcessFacts};
+use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use crate::context::AgentsContext;
+use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
 
 /// Most bytes of a log that are read at once: its end.
 const TAIL_MAX: u64 = 16 * 1024 * 1024;
 const POLL: Duration = Duration::from_millis(100);
+
+/// How much of a log is printed.
+#[derive(Clone, Copy)]
+pub(crate) struct LogExtent {
+    /// At most so many lines, the last ones.
+    pub(crate) limit: usize,
+    /// Or all of it, and what comes, until whoever writes it has ended.
+    pub(crate) follow: bool,
+}
+
+/// Print a log.
+pub(crate) async fn printed<F>(
+    path: &Path,
+    extent: LogExtent,
+    context: &AgentsContext,
+    has_ended: impl FnMut() -> F,
+) -> CommandResult
+where
+    F: Future<Output = bool>,
+{
+    if extent.follow {
+        let print = |line: &str| {
+            if context.json {
+                (context.print)(&line_json(line).to_string());
+            } else {
+                (context.print)(line);
+            }
+        };
+        let followed = follow(path, print, has_ended).await;
+        followed.map_err(|error| unread(path, &error))?;
+        return Ok(CommandReport::streamed());
+    }
+    let lines = tail(path, extent.limit).await;
+    let lines = lines.map_err(|error| unread(path, &error))?;
+    let value: Json = lines.iter().map(|line| line_json(line)).collect();
+    Ok(CommandReport::document(value, lines.join("\n")))
+}
+
+/// Has a runner ended, or is its process proven to be gone? It writes nothing more then.
+pub(crate) fn is_over(runner: &AgentRunnerRecord) -> bool {
+    let has_ended = matches!(
+        runner.status,
+        RunnerStatus::Completed | RunnerStatus::Failed
+    );
+    has_ended || LocalMachine.proof(runner) == ProcessProof::Gone
+}
+
+pub(crate) fn unread(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::new(CommandExit::Failed, format!("{}: {error}", path.display()))
+}
+
+/// There is no such log, or no more.
+pub(crate) fn no_log(message: String) -> CommandError {
+    CommandError::new(CommandExit::Failed, message)
+        .hint("logs are kept on the machine of the runner, as long as runners.logRetention says")
+}
+
+/// A line with its time.
+pub(crate) fn line_json(line: &str) -> Json {
+    let (at, text) = line.split_once(' ').unwrap_or(("", line));
+    json!({ "at": at, "text": text })
+}
 
 /// The last lines of a file.
 pub(crate) async fn tail(path: &Path, limit: usize) -> io::Result<Vec<String>> {
@@ -27,7 +96,7 @@ pub(crate) async fn tail(path: &Path, limit: usize) -> io::Result<Vec<String>> {
 }
 
 /// Print a file's lines as they come, until whoever writes it has ended.
-pub(crate) async fn follow<F>(
+async fn follow<F>(
     path: &Path,
     print: impl Fn(&str),
     mut has_ended: impl FnMut() -> F,

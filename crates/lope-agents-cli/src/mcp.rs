@@ -9,49 +9,117 @@ use tokio::sync::mpsc;
 use crate::context::AgentsContext;
 use crate::report::{CommandError, CommandReport, CommandResult};
 use crate::tasks::{self, TasksCommand};
+use crate::tool_words::ToolWords;
+
+use ArgumentKind::{Number, Text, Texts};
 
 /// What is spoken unless the client names another version.
 const PROTOCOL: &str = "2025-06-18";
 /// Longest message that is read.
 const MESSAGE_MAX: u64 = 4 * 1024 * 1024;
 
-/// A verb that an agent may use: its name, what it does, its texts, whether each is a list.
+/// A verb that an agent may use.
 struct Tool {
     name: &'static str,
     about: &'static str,
-    argument: Option<(&'static str, &'static str, bool)>,
+    arguments: &'static [ToolArgument],
+}
+
+/// What a verb is told.
+struct ToolArgument {
+    name: &'static str,
+    about: &'static str,
+    kind: ArgumentKind,
+    is_required: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ArgumentKind {
+    Text,
+    Texts,
+    Number,
+}
+
+const fn required(name: &'static str, about: &'static str, kind: ArgumentKind) -> ToolArgument {
+    ToolArgument {
+        name,
+        about,
+        kind,
+        is_required: true,
+    }
+}
+
+const fn optional(name: &'static str, about: &'static str, kind: ArgumentKind) -> ToolArgument {
+    ToolArgument {
+        is_required: false,
+        ..required(name, about, kind)
+    }
 }
 
 const TOOLS: &[Tool] = &[
     Tool {
         name: "task_show",
         about: "Show the task you are at work on: what is to be done, earlier attempts, what was said about it",
-        argument: None,
+        arguments: &[],
+    },
+    Tool {
+        name: "task_next",
+        about: "Show which task of your project would be started next, and start nothing",
+        arguments: &[],
+    },
+    Tool {
+        name: "task_claim",
+        about: "See whether you hold your task; another one you cannot take",
+        arguments: &[optional(
+            "task",
+            "The id of a task; yours if you leave it away",
+            Text,
+        )],
     },
     Tool {
         name: "task_note",
         about: "Tell others how far you are",
-        argument: Some(("text", "What you want to say", false)),
+        arguments: &[required("text", "What you want to say", Text)],
+    },
+    Tool {
+        name: "task_add",
+        about: "Add a follow-up task to your project; yours does not wait for it",
+        arguments: &[
+            required("title", "What is to be done, in a line", Text),
+            optional("description", "What is to be done, in full", Text),
+            optional("section", "The part of the list it belongs to", Text),
+            optional("priority", "0 to 9, higher first", Number),
+            optional(
+                "source",
+                "The specification it comes from, as FILE#PART",
+                Text,
+            ),
+            optional("needs", "Ids of tasks that must be completed first", Texts),
+        ],
     },
     Tool {
         name: "task_split",
         about: "Add tasks that this one needs; it waits for them",
-        argument: Some(("titles", "What is to be done, a line each", true)),
+        arguments: &[required("titles", "What is to be done, a line each", Texts)],
     },
     Tool {
         name: "task_ask",
         about: "Ask a person. End after that: you get the answer when you are started again",
-        argument: Some(("question", "What you want to know", false)),
+        arguments: &[required("question", "What you want to know", Text)],
     },
     Tool {
         name: "task_done",
         about: "Say that the task is done; for a reviewer: that it is approved",
-        argument: Some(("result", "What you did and how you checked it", false)),
+        arguments: &[required(
+            "result",
+            "What you did and how you checked it",
+            Text,
+        )],
     },
     Tool {
         name: "task_fail",
         about: "Say that the task cannot be done; for a reviewer: that it is rejected",
-        argument: Some(("reason", "Why", false)),
+        arguments: &[required("reason", "Why", Text)],
     },
 ];
 
@@ -148,48 +216,71 @@ fn initialized(params: &Json) -> Json {
 
 impl Tool {
     fn described(&self) -> Json {
-        let (properties, required) = match self.argument {
-            None => (json!({}), json!([])),
-            Some((name, about, false)) => (
-                json!({ name: { "type": "string", "description": about } }),
-                json!([name]),
-            ),
-            Some((name, about, true)) => (
-                json!({ name: {
-                    "type": "array", "description": about, "minItems": 1, "items": { "type": "string" },
-                } }),
-                json!([name]),
-            ),
-        };
+        let arguments = self.arguments.iter();
+        let properties: serde_json::Map<String, Json> = arguments
+            .map(|it| (it.name.to_owned(), it.described()))
+            .collect();
+        let needed = self.arguments.iter().filter(|it| it.is_required);
+        let needed: Vec<&str> = needed.map(|it| it.name).collect();
         json!({
             "name": self.name,
             "description": self.about,
-            "inputSchema": { "type": "object", "properties": properties, "required": required },
+            "inputSchema": { "type": "object", "properties": properties, "required": needed },
         })
     }
 
     /// The command that does it.
-    fn command(&self, arguments: &Json) -> Result<TasksCommand, Refusal> {
-        let mut texts = Vec::new();
-        if let Some((name, _, is_list)) = self.argument {
-            let given = &arguments[name];
-            let list = given.as_array().map(Vec::as_slice);
-            let items = if is_list {
-                list.unwrap_or_default()
-            } else {
-                std::slice::from_ref(given)
-            };
-            for item in items {
-                texts.extend(item.as_str().map(str::to_owned));
-            }
-            if texts.is_empty() || texts.len() != items.len() {
-                return Err((-32602, format!("'{}' needs '{name}'", self.name)));
-            }
-            if texts.iter().any(|text| text.contains('\0')) {
-                return Err((-32602, format!("'{name}' holds a zero byte")));
-            }
+    fn command(&self, given: &Json) -> Result<TasksCommand, Refusal> {
+        let mut told = ToolWords::default();
+        for argument in self.arguments {
+            let words = argument.read(self.name, &given[argument.name])?;
+            told.tell(argument.name, words);
         }
-        Ok(tasks::of_agent(self.name, texts))
+        Ok(tasks::of_agent(self.name, told))
+    }
+}
+
+impl ToolArgument {
+    fn described(&self) -> Json {
+        let about = self.about;
+        match self.kind {
+            Text => json!({ "type": "string", "description": about }),
+            Number => json!({ "type": "integer", "description": about }),
+            Texts => json!({
+                "type": "array", "description": about, "minItems": u8::from(self.is_required),
+                "items": { "type": "string" },
+            }),
+        }
+    }
+
+    /// What was given for it, as texts.
+    fn read(&self, tool: &str, given: &Json) -> Result<Vec<String>, Refusal> {
+        let name = self.name;
+        let bad = || (-32602, format!("'{tool}' needs '{name}'"));
+        let texts = match (given, self.kind) {
+            (Json::Null, _) => Vec::new(),
+            (Json::String(text), Text) => vec![text.clone()],
+            (Json::Number(number), Number) if number.is_i64() => vec![number.to_string()],
+            (Json::Array(items), Texts) => {
+                let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+                texts.collect::<Option<Vec<String>>>().ok_or_else(bad)?
+            }
+            (_, kind) => {
+                let wanted = match kind {
+                    Text => "a text",
+                    Number => "a whole number",
+                    Texts => "a list of texts",
+                };
+                return Err((-32602, format!("'{name}' of '{tool}' is {wanted}")));
+            }
+        };
+        if self.is_required && texts.is_empty() {
+            return Err(bad());
+        }
+        if texts.iter().any(|text| text.contains('\0')) {
+            return Err((-32602, format!("'{name}' holds a zero byte")));
+        }
+        Ok(texts)
     }
 }
 

@@ -12,6 +12,7 @@ use clap::Subcommand;
 
 use crate::context::AgentsContext;
 use crate::report::CommandResult;
+use crate::tool_words::ToolWords;
 
 #[derive(Debug, Subcommand)]
 pub enum TasksCommand {
@@ -60,23 +61,24 @@ pub enum TasksCommand {
     Export(lists::ExportArgs),
 }
 
-/// What an agent says about its own task, by the name of a tool.
-pub(crate) fn of_agent(tool: &str, mut texts: Vec<String>) -> TasksCommand {
-    if tool == "task_split" {
-        return TasksCommand::Split(agent::SplitArgs {
-            titles: texts,
-            task: None,
-        });
-    }
-    let said = agent::SayArgs {
-        text: texts.pop().unwrap_or_default(),
+/// What an agent does by the name of a tool.
+pub(crate) fn of_agent(tool: &str, mut told: ToolWords) -> TasksCommand {
+    let mut said = |name: &str| agent::SayArgs {
+        text: told.text(name).unwrap_or_default(),
         task: None,
     };
     match tool {
-        "task_note" => TasksCommand::Note(said),
-        "task_ask" => TasksCommand::Ask(said),
-        "task_done" => TasksCommand::Done(said),
-        "task_fail" => TasksCommand::Fail(said),
+        "task_next" => TasksCommand::Next(query::NextArgs::default()),
+        "task_claim" => TasksCommand::Claim(agent::ClaimArgs::of(told.text("task"))),
+        "task_add" => TasksCommand::Add(Box::new(add::AddTaskArgs::told(told))),
+        "task_split" => TasksCommand::Split(agent::SplitArgs {
+            titles: told.texts("titles"),
+            task: None,
+        }),
+        "task_note" => TasksCommand::Note(said("text")),
+        "task_ask" => TasksCommand::Ask(said("question")),
+        "task_done" => TasksCommand::Done(said("result")),
+        "task_fail" => TasksCommand::Fail(said("reason")),
         _ => TasksCommand::Show { task: None },
     }
 }

@@ -10,22 +10,28 @@ use serde_json::Value;
 use crate::fixture::agent_project::{AgentProject, RunnerChild};
 use crate::stage::until;
 
-/// The first row that a journal is given after an attempt has ended takes for ever: the board has
-/// the end then, and the journal has it not.
-const HOLD: &str = "
-    create table held_rows as
-        with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 1000)
-        select n from numbers;
-    create trigger held_journal before insert on journal
-    when exists (select 1 from task_attempts where ended_at is not null)
-    begin
-        select sum(a.n + b.n + c.n + d.n + e.n + f.n)
-        from held_rows a, held_rows b, held_rows c, held_rows d, held_rows e, held_rows f;
-    end;
-";
-const GO_ON: &str = "drop trigger held_journal; drop table held_rows;";
+/// The first row that a journal is given after an attempt has ended: if that takes for ever, the board
+/// has the end, and the journal has it not.
+const JOURNAL: &str =
+    "before insert on journal when exists (select 1 from task_attempts where ended_at is not null)";
+/// What lets writes end that took for ever.
+pub(crate) const GO_ON: &str = "drop trigger held_write; drop table held_rows;";
 
-fn count(db: &Connection, text: &str) -> i64 {
+/// Writes of this kind take for ever.
+pub(crate) fn hold(writes: &str) -> String {
+    format!(
+        "create table held_rows as
+            with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 1000)
+            select n from numbers;
+        create trigger held_write {writes}
+        begin
+            select sum(a.n + b.n + c.n + d.n + e.n + f.n)
+            from held_rows a, held_rows b, held_rows c, held_rows d, held_rows e, held_rows f;
+        end;"
+    )
+}
+
+pub(crate) fn count(db: &Connection, text: &str) -> i64 {
     db.query_row(text, [], |row| row.get(0)).unwrap()
 }
 
@@ -34,7 +40,7 @@ fn count(db: &Connection, text: &str) -> i64 {
 fn killed_between(shop: &AgentProject, deed: &str) -> Value {
     let id = shop.add(deed, &[]);
     let db = Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
-    db.execute_batch(HOLD).unwrap();
+    db.execute_batch(&hold(JOURNAL)).unwrap();
     let mut runner = shop.start();
     until("the end of the attempt on the board", || {
         let ended = "select count(*) from task_attempts where ended_at is not null";

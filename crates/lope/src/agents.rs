@@ -3,15 +3,15 @@
 pub use lope_agent_runner::executor::AgentSteps;
 pub use lope_agent_runner::runner::{
     ROUND_ENGINE, RoundEngine, RunnerAdmission, RunnerEnd, RunnerEquipment, RunnerSpec, TASK_QUEUE,
-    TaskRunner,
+    TaskRunner, longest_stop,
 };
 pub use lope_agent_runner::{
     agent_masks, crontab, detach, hooks, runner_log, systemd_timer, task_logs, task_workflow, wake,
     worktree,
 };
 pub use lope_agents::board::{
-    AgentBoard, AttemptStart, BoardError, BoardResult, ClaimOutcome, HeldTask, RunnerEntry,
-    RunnerPlace, TOKEN_VARIABLE, TaskDetail, TaskDraft, TaskFilter, TaskToken,
+    AgentBoard, AttemptStart, BoardError, BoardResult, ClaimOutcome, HeldTask, ProcessFacts,
+    RunnerEntry, RunnerPlace, TOKEN_VARIABLE, TaskDetail, TaskDraft, TaskFilter, TaskToken,
 };
 pub use lope_agents::machine::LocalMachine;
 pub use lope_agents::{describe, law, records, settings, task_list};

@@ -9,7 +9,7 @@ use lope_agents::board::{
     AttemptStart, BoardError, NotBegun, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken,
 };
 use lope_agents::law::budget::{BudgetLeft, Exhausted, exhausted, left, micros};
-use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on};
+use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, after_limit, goes_on};
 use lope_agents::records::{
     AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord, TaskRecord,
 };
@@ -18,18 +18,19 @@ use lope_engine::executor::{Done, StartRight, Task};
 use lope_model::masks::Masks;
 use lope_model::{Failure, Span, Timestamp, Value};
 use lope_store::StoreError;
+use lope_workers::clock::wall;
 use lope_workers::process_tree::{TreeCommand, TreeWork};
 use tokio::sync::watch;
 
 use super::TaskRunner;
-use super::round_state::Round;
+use super::round_state::{MetLimit, Round};
 use crate::adapter::{AgentReader, AgentReport};
 use crate::agent_masks::masks_of;
 use crate::agent_request::{AgentRequest, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
 use crate::process::{AgentEnd, AgentLaunch, attend};
 use crate::prompt::{prompt, verdict};
-use crate::task_logs::TaskLogs;
+use crate::task_logs::AttemptLog;
 use crate::task_workflow::{self, review_value, step_failure};
 use crate::watchdog::AgentLimits;
 
@@ -78,6 +79,10 @@ impl TaskRunner {
         let not_started = |message| refused(StopReason::Startup, message);
         let agent = self.agent(role, request.agent.as_deref());
         let (name, agent) = agent.map_err(not_started)?;
+        // Whatever its policy says: asked again at once, the tool refuses again.
+        if let Some(end) = round.limited(&name, wall()) {
+            return Err(step_failure(failure_kind(end.reason), &end));
+        }
         let worktree = self.worktree(&detail, role, &name).await;
         let worktree = worktree.map_err(|error| not_started(error.to_string()))?;
         round.enter(role);
@@ -87,7 +92,14 @@ impl TaskRunner {
             of: Some((task.token.run, task.token.execution.to_string())),
             worktree,
         };
-        let log = |number| Some(TaskLogs::name(id, role, number));
+        let run = task.token.run;
+        let log_of = |number| AttemptLog {
+            task: id,
+            run,
+            role,
+            number,
+        };
+        let log = |number| Some(log_of(number).name());
         let begun = self.board.begin_attempt(&round.held, &start, log).await;
         let started = begun.map_err(store)?.map_err(|not_begun| {
             self.log
@@ -104,7 +116,8 @@ impl TaskRunner {
             detail: &detail,
             started: &started,
             request: &request,
-            begins_until: round.ours_until(),
+            log: log_of(started.attempt.number),
+            round,
         };
         self.attempt(&call, done, stop).await
     }
@@ -135,6 +148,12 @@ impl TaskRunner {
             end.end.reset = call.more_at(end.wall);
         }
         end.hide(&masks);
+        if end.end.reason == StopReason::UsageLimit {
+            let pause = self.equipment.settings.limit_pause;
+            let until = after_limit(end.end.reset, pause, wall());
+            let end = end.end.clone();
+            call.round.met_limit(call.name, MetLimit { end, until });
+        }
         match self.write_attempt(call.started, &mut end).await {
             Some(settled) => answer(&settled, &end.end),
             None => {
@@ -182,7 +201,7 @@ impl TaskRunner {
         done: &Done,
         stop: watch::Receiver<Option<StopReason>>,
     ) -> AgentEnd {
-        let right = earlier(done.start_right(), call.begins_until);
+        let right = earlier(done.start_right(), call.round.ours_until());
         let (launch, masks, file) = match self.launch_of(call, right) {
             Ok(launch) => launch,
             Err(error) => {
@@ -196,9 +215,7 @@ impl TaskRunner {
             }
         };
         let attempt = &call.started.attempt;
-        let log = self
-            .logs
-            .begin(attempt.task_id, attempt.role, attempt.number, &masks);
+        let log = self.logs.begin(call.log, &masks);
         if let Some(name) = &attempt.log {
             done.logged(&format!("{TASK_LOGS}/{name}"));
         }
@@ -383,8 +400,8 @@ struct AgentCall<'a> {
     /// What its step asks for.
     request: &'a AgentRequest,
     left: BudgetLeft,
-    /// The task is surely ours until then.
-    begins_until: Instant,
+    log: AttemptLog,
+    round: &'a Round,
 }
 
 impl AgentCall<'_> {

@@ -7,12 +7,21 @@ use std::time::{Duration, Instant};
 use lope_agents::board::{BoardError, HeldTask};
 use lope_agents::records::{AttemptRole, RunnerStatus, StopLevel, StopReason, TaskStatus};
 use tokio::sync::watch;
+use tokio::time::timeout_at;
 
 use super::round_state::Round;
 use super::{CHANGES_TOGETHER, StopWishes, TaskRunner};
 
+/// A lock that is kept.
+struct KeptLock {
+    renewed: Instant,
+    /// When it is renewed again.
+    next: Instant,
+}
+
 impl TaskRunner {
-    /// Keep a task until the future is dropped. Why its agent must end goes to `stop`.
+    /// Keep a task until the future is dropped. Why its agent must end goes to `stop`. However long the
+    /// store takes to answer, its agent ends before the lock may be another's.
     pub(super) async fn keep(
         &self,
         held: &mut HeldTask,
@@ -21,8 +30,12 @@ impl TaskRunner {
         wishes: &mut StopWishes,
     ) -> Infallible {
         let mut changes = self.board.watch();
-        let (mut renewed, mut next) = (Instant::now(), Instant::now());
-        let mut is_asked = false;
+        let now = Instant::now();
+        let mut kept = KeptLock {
+            renewed: now,
+            next: now,
+        };
+        let mut is_told = false;
         let end = |reason: StopReason| {
             stop.send_if_modified(|asked| {
                 let is_new = asked.is_none();
@@ -32,39 +45,50 @@ impl TaskRunner {
         };
         loop {
             changes.take();
-            if !is_asked && *wishes.borrow() == Some(StopLevel::Drain) {
-                is_asked = true;
+            if !is_told && *wishes.borrow() == Some(StopLevel::Drain) {
+                is_told = true;
                 self.log.line(
                     "asked to stop: the task at work may end; asked again, its agent is stopped",
                 );
             }
-            if Instant::now() >= next {
-                let began = Instant::now();
-                match self.renewed(held).await {
-                    Ok(true) => {
-                        renewed = began;
-                        round.renewed(began + self.bearable());
-                    }
-                    Ok(false) => end(StopReason::LostLock),
-                    Err(error) => {
-                        self.log
-                            .line(&format!("the lock cannot be renewed: {error}"));
-                        if renewed.elapsed() >= self.bearable() {
-                            end(StopReason::LostLock);
-                        }
-                    }
-                }
-                next = Instant::now() + self.heartbeat();
+            if Instant::now() >= kept.next && !self.is_kept(&mut kept, held, round).await {
+                end(StopReason::LostLock);
             }
-            if let Ok(Some(reason)) = self.wanted(held, round.role(), wishes).await {
+            let ours = kept.renewed + self.bearable();
+            let wanted = timeout_at(ours.into(), self.wanted(held, round, wishes));
+            if let Ok(Ok(Some(reason))) = wanted.await {
                 end(reason);
             }
             tokio::select! {
                 () = changes.changed() => tokio::time::sleep(CHANGES_TOGETHER).await,
-                () = tokio::time::sleep_until(next.into()) => {}
+                () = tokio::time::sleep_until(kept.next.into()) => {}
                 _ = wishes.changed() => {}
             }
         }
+    }
+
+    /// Renew a lock. False: it is another's, or may soon be.
+    async fn is_kept(&self, kept: &mut KeptLock, held: &mut HeldTask, round: &Round) -> bool {
+        let began = Instant::now();
+        let ours = kept.renewed + self.bearable();
+        let renewed = timeout_at(ours.into(), self.renewed(held)).await;
+        let now = Instant::now();
+        kept.next = now + self.heartbeat();
+        let why = match renewed {
+            Ok(Ok(true)) => {
+                kept.renewed = began;
+                round.renewed(began + self.bearable());
+                return true;
+            }
+            Ok(Ok(false)) => return false,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the store does not answer".to_owned(),
+        };
+        self.log.line(&format!("the lock cannot be renewed: {why}"));
+        if now < ours {
+            kept.next = ours.min(now + self.heartbeat() / 4);
+        }
+        now < ours
     }
 
     /// Is the task still ours?
@@ -86,11 +110,11 @@ impl TaskRunner {
         self.spec.lock_expiry.min(stale).to_duration() / 5 * 4
     }
 
-    /// Must the agent end, because somebody wants it?
+    /// Must the round end now, because somebody wants it?
     async fn wanted(
         &self,
         held: &HeldTask,
-        role: AttemptRole,
+        round: &Round,
         wishes: &StopWishes,
     ) -> Result<Option<StopReason>, BoardError> {
         let by_signal = *wishes.borrow();
@@ -102,11 +126,14 @@ impl TaskRunner {
         if level.is_some_and(|level| level >= StopLevel::Cancel) {
             return Ok(Some(StopReason::Drain));
         }
+        if level.is_some() {
+            round.drain();
+        }
         let task = self.board.task(&held.task.id.to_string()).await?;
         if task.epoch != held.lock.epoch {
             return Ok(Some(StopReason::LostLock));
         }
-        let is_expected = match role {
+        let is_expected = match round.role() {
             AttemptRole::Work => task.status == TaskStatus::InProgress,
             // The role is told before the board is.
             AttemptRole::Review => {

@@ -12,9 +12,9 @@ use lope_agents::records::{AttemptRole, StopReason, TaskEventKind};
 use lope_engine::client::{self, InputError};
 use lope_engine::{Engine, News};
 use lope_flow::law::{EventKind, Plan};
-use lope_model::{Epoch, QueueName, RunId};
+use lope_model::{Epoch, QueueName, RunId, Span};
 use lope_store::StoreError;
-use lope_store::runs::{Admitted, FinalStatus, RunRecord, RunStatus};
+use lope_store::runs::{Admitted, FinalStatus, LiveStatus, RunRecord, RunStatus};
 use tokio::sync::{broadcast, watch};
 
 use super::round_engine::RoundEngine;
@@ -25,10 +25,27 @@ use crate::task_workflow::{self, end_of, ended};
 
 /// The queue of the runs of tasks. Nobody claims from it: whoever holds a task works on its run.
 pub const TASK_QUEUE: &str = "lope.tasks";
+/// How often a round whose runner is asked to end looks whether it only waits.
+const DRAIN_LOOK: Duration = Duration::from_millis(250);
 /// How often the run is looked at when nothing is heard of it.
 const POLL: Duration = Duration::from_secs(2);
-/// How much longer than its agents a round that must end may take.
+/// How much longer than its agents a round that must end may take to leave its run.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// How much longer than twice their grace agents that were told to end are waited for.
+const AGENTS_MARGIN: Duration = Duration::from_secs(2);
+/// How long a run may take to hear of the end of its agents before it is left.
+const OUTCOME_MARGIN: Duration = Duration::from_secs(1);
+
+/// The longest that a round takes to end when it must, while the store answers: its agents are told and
+/// then killed, its run hears of that and is left.
+pub fn longest_stop(stop_grace: Span) -> Span {
+    Span::from(agents_patience(stop_grace) + STOP_MARGIN)
+}
+
+/// How long agents that were told to end may take.
+fn agents_patience(stop_grace: Span) -> Duration {
+    stop_grace.to_duration() * 2 + AGENTS_MARGIN
+}
 
 /// Which run a round is.
 enum RoundRun {
@@ -77,7 +94,9 @@ impl TaskRunner {
             standing: Mutex::new(RoundStanding {
                 role: held.role,
                 ours_until,
+                is_draining: false,
             }),
+            limits: Mutex::default(),
         });
         let kept = self.keep(&mut held, &round, &stop, wishes);
         let end = self.worked(&run, &round, kept).await;
@@ -129,7 +148,8 @@ impl TaskRunner {
         let ended_as = tokio::select! {
             ended_as = self.see_through(&engine, run, round, news) => ended_as,
             never = kept => match never {},
-            reason = self.given_up(round.stop.clone()) => Ok(ended(role, reason, None)),
+            reason = self.given_up(round, &agents) => Ok(ended(role, reason, None)),
+            () = self.drained(&engine, round) => Ok(ended(role, StopReason::Drain, None)),
             why = engine.broken() => Ok(ended(role, StopReason::Drain, Some(why.to_string()))),
         };
         let left = tokio::time::timeout(STOP_MARGIN, engine.shutdown(Duration::ZERO)).await;
@@ -166,6 +186,9 @@ impl TaskRunner {
                 }
             }
             RoundRun::Left(run) => {
+                if let Err(end) = self.note(*run, &round.held).await? {
+                    return Ok(end);
+                }
                 engine.own(*run);
                 *run
             }
@@ -174,6 +197,10 @@ impl TaskRunner {
                     epoch: Epoch::default(),
                 };
                 client::tell(store, *run, &kind, None).await?;
+                // Not before: its old end would be taken for that of this round.
+                if let Err(end) = self.note(*run, &round.held).await? {
+                    return Ok(end);
+                }
                 engine.own(*run);
                 *run
             }
@@ -209,7 +236,6 @@ impl TaskRunner {
             env,
             ..
         } = &self.equipment.engine;
-        let not_begun = |reason, message| ended(held.role, reason, message);
         client::deploy(store, plan).await?;
         let options = client::RunStartOptions {
             input: Some(task_workflow::input(&held.task, held.role)),
@@ -226,15 +252,14 @@ impl TaskRunner {
         let new_run = match client::fresh_run(plan, options, &settings.queue_limits, now) {
             Ok(new_run) => new_run,
             Err(InputError::Store(error)) => return Err(error),
-            Err(unfit) => return Ok(Err(not_begun(StopReason::Startup, Some(unfit.to_string())))),
+            Err(unfit) => {
+                let message = Some(unfit.to_string());
+                return Ok(Err(ended(held.role, StopReason::Startup, message)));
+            }
         };
         let run = new_run.admit.run;
-        match self.board.begin_round(held, run).await {
-            Ok(Ok(())) => {}
-            Ok(Err(NotBegun::LockLost)) => return Ok(Err(not_begun(StopReason::LostLock, None))),
-            Ok(Err(NotBegun::Decided)) => return Ok(Err(not_begun(StopReason::Cancel, None))),
-            Err(BoardError::Store(error)) => return Err(error),
-            Err(error) => return Err(StoreError::unavailable(error.to_string())),
+        if let Err(end) = self.note(run, held).await? {
+            return Ok(Err(end));
         }
         match engine.admit(new_run, plan).await? {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(Ok(run)),
@@ -242,19 +267,71 @@ impl TaskRunner {
         }
     }
 
-    /// Until the round must end and had time to: agents are told at once, and what else is at work
-    /// has a little longer than they have.
-    async fn given_up(&self, mut stop: watch::Receiver<Option<StopReason>>) -> StopReason {
-        let reason = stop.wait_for(Option::is_some).await;
-        let reason = match reason {
+    /// Write down which run the round is, before anything happens in it: whoever takes the task up after us
+    /// finds the run's end, or goes on in it.
+    async fn note(
+        &self,
+        run: RunId,
+        held: &HeldTask,
+    ) -> Result<Result<(), AttemptEnd>, StoreError> {
+        let not_begun = |reason| Ok(Err(ended(held.role, reason, None)));
+        match self.board.begin_round(held, run).await {
+            Ok(Ok(())) => Ok(Ok(())),
+            Ok(Err(NotBegun::LockLost)) => not_begun(StopReason::LostLock),
+            Ok(Err(NotBegun::Decided)) => not_begun(StopReason::Cancel),
+            Err(BoardError::Store(error)) => Err(error),
+            Err(error) => Err(StoreError::unavailable(error.to_string())),
+        }
+    }
+
+    /// Until the round must end: agents are told at once and waited for, and their run may hear of it. What
+    /// else it does, or waits for, goes on when the run is taken up again.
+    async fn given_up(&self, round: &Round, agents: &RoundAgents) -> StopReason {
+        let mut stop = round.stop.clone();
+        let reason = match stop.wait_for(Option::is_some).await {
             Ok(reason) => (*reason).unwrap_or(StopReason::Cancel),
             Err(_) => std::future::pending().await,
         };
-        if reason != StopReason::LostLock {
-            let grace = self.equipment.settings.stop_grace.to_duration();
-            tokio::time::sleep(grace * 2 + STOP_MARGIN).await;
+        if reason != StopReason::LostLock && agents.are_at_work() {
+            let patience = agents_patience(self.equipment.settings.stop_grace);
+            let heard = async {
+                agents.ended().await;
+                tokio::time::sleep(OUTCOME_MARGIN).await;
+            };
+            // Whoever is still at work then ends with this process.
+            let _ = tokio::time::timeout(patience, heard).await;
         }
         reason
+    }
+
+    /// Until its runner is asked to end and the run does nothing but wait, for a time or a signal: it goes on
+    /// waiting with the next runner.
+    async fn drained(&self, engine: &Engine, round: &Round) {
+        loop {
+            tokio::time::sleep(DRAIN_LOOK).await;
+            if round.is_draining()
+                && engine.in_flight() == 0
+                && let Ok(true) = self.only_waits(&round.held).await
+            {
+                return;
+            }
+        }
+    }
+
+    async fn only_waits(&self, held: &HeldTask) -> Result<bool, BoardError> {
+        let task = self.board.task(&held.task.id.to_string()).await?;
+        let Some(run) = run_at_work(&task) else {
+            return Ok(false);
+        };
+        let record = self.equipment.engine.store.runs.run(run).await?;
+        Ok(record.is_some_and(|record| match record.status {
+            RunStatus::Live(
+                LiveStatus::Idle | LiveStatus::Sleeping | LiveStatus::Waiting | LiveStatus::Paused,
+            ) => true,
+            RunStatus::Live(LiveStatus::Queued | LiveStatus::Running) | RunStatus::Final(_) => {
+                false
+            }
+        }))
     }
 
     /// Did somebody else take the task? A lock that was only taken away leaves its epoch.

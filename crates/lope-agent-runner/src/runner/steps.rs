@@ -36,12 +36,16 @@ impl RoundAgents {
         }))
     }
 
+    pub(super) fn are_at_work(&self) -> bool {
+        !self.0.running().is_empty()
+    }
+
     /// Until no agent is at work.
     pub(super) async fn ended(&self) {
         loop {
             let mut ended = std::pin::pin!(self.0.ended.notified());
             ended.as_mut().enable();
-            if self.0.running().is_empty() {
+            if !self.are_at_work() {
                 return;
             }
             ended.await;

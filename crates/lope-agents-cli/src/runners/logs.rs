@@ -1,15 +1,17 @@
-//! `lope runners logs`: what runners did.
+//! `lope runners logs`: what runners did, also of those that the store has forgotten.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lope::agents::records::RunnerStatus;
-use lope::agents::runner_log;
+use lope::agents::{AgentBoard, BoardError, runner_log};
+use lope_model::RunnerId;
 use serde_json::{Value as Json, json};
 
-use crate::context::{AgentsContext, OpenBoard};
-use crate::log_text::{follow, tail};
-use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
+use crate::context::AgentsContext;
+use crate::log_text::{LogExtent, is_over, line_json, no_log, printed, tail, unread};
+use crate::report::{CommandError, CommandReport, CommandResult};
+use crate::table::short;
 
 #[derive(Debug, Args)]
 pub struct RunnerLogsArgs {
@@ -35,93 +37,85 @@ pub(super) async fn run(args: &RunnerLogsArgs, context: &AgentsContext) -> Comma
     let Some(named) = args.runner.as_deref() else {
         return all(&folder, args.limit).await;
     };
-    let OpenBoard { client, board } = context.board_with("runner", named).await?;
-    let runner = board.runner(named).await?;
-    let Some(path) = runner_log::find(&folder, runner.id) else {
-        let message = format!(
-            "there is no log of runner {} in {}",
-            runner.id,
-            folder.display()
-        );
-        return Err(CommandError::new(CommandExit::Failed, message).hint(
-            "logs are kept on the machine of the runner, as long as runners.logRetention says",
-        ));
+    let extent = LogExtent {
+        limit: args.limit,
+        follow: args.follow,
     };
-    let id = runner.id.to_string();
-    let report = if args.follow {
-        let ended = || async {
-            let now = board.runner(&id).await;
-            now.is_ok_and(|runner| {
-                matches!(
-                    runner.status,
-                    RunnerStatus::Completed | RunnerStatus::Failed
-                )
-            })
-        };
-        let print = |line: &str| {
-            if context.json {
-                (context.print)(&line_json(line).to_string());
-            } else {
-                (context.print)(line);
-            }
-        };
-        let followed = follow(&path, print, ended).await;
-        followed.map_err(|error| unread(&path, &error))?;
-        CommandReport::streamed()
-    } else {
-        let lines = tail(&path, args.limit).await;
-        let lines = lines.map_err(|error| unread(&path, &error))?;
-        let value: Json = lines.iter().map(|line| line_json(line)).collect();
-        CommandReport::document(value, lines.join("\n"))
+    let Some(open) = context.board_if_there().await? else {
+        let path = forgotten(&folder, named)?;
+        return printed(&path, extent, context, || async { true }).await;
     };
-    client.close().await?;
+    let board = &open.board;
+    let report = match board.runner(named).await {
+        Ok(runner) => {
+            let words = format!(
+                "there is no log of runner {} in {}",
+                runner.id,
+                folder.display()
+            );
+            let path = runner_log::find(&folder, runner.id).ok_or_else(|| no_log(words))?;
+            let id = runner.id.to_string();
+            printed(&path, extent, context, || has_ended(board, &id)).await?
+        }
+        Err(BoardError::Missing { .. }) => {
+            let path = forgotten(&folder, named)?;
+            printed(&path, extent, context, || async { true }).await?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    open.client.close().await?;
     Ok(report)
 }
 
-pub(crate) fn unread(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(CommandExit::Failed, format!("{}: {error}", path.display()))
+/// Will a runner write nothing more? One that the store has forgotten neither.
+async fn has_ended(board: &AgentBoard, id: &str) -> bool {
+    match board.runner(id).await {
+        Ok(runner) => is_over(&runner),
+        Err(BoardError::Missing { .. }) => true,
+        Err(_) => false,
+    }
 }
 
-/// A line with its time.
-pub(crate) fn line_json(line: &str) -> Json {
-    let (at, text) = line.split_once(' ').unwrap_or(("", line));
-    json!({ "at": at, "text": text })
+/// The log of a runner that the store does not know any more, by the beginning of its id.
+fn forgotten(folder: &Path, named: &str) -> Result<PathBuf, BoardError> {
+    let beginning = named.to_ascii_lowercase();
+    let mut found = runner_log::all(folder);
+    found.retain(|(id, _)| !beginning.is_empty() && id.to_string().starts_with(&beginning));
+    let ids: BTreeSet<RunnerId> = found.iter().map(|(id, _)| *id).collect();
+    match (found.pop(), ids.len()) {
+        (Some((_, path)), 1) => Ok(path),
+        (None, _) => Err(BoardError::Missing {
+            what: "runner",
+            name: named.to_owned(),
+        }),
+        (Some(_), _) => Err(BoardError::Ambiguous {
+            name: named.to_owned(),
+            matches: ids.iter().map(RunnerId::to_string).collect(),
+        }),
+    }
 }
 
 async fn all(folder: &Path, limit: usize) -> CommandResult {
-    let mut found: Vec<(String, String)> = Vec::new();
-    for path in logs(folder) {
-        let name = path.file_stem().and_then(|name| name.to_str());
-        let name = name
-            .unwrap_or_default()
-            .trim_start_matches("daemon-")
-            .to_owned();
+    let mut found: Vec<(String, RunnerId)> = Vec::new();
+    for (runner, path) in runner_log::all(folder) {
         let lines = tail(&path, limit).await;
         let lines = lines.map_err(|error| unread(&path, &error))?;
-        found.extend(lines.into_iter().map(|line| (line, name.clone())));
+        found.extend(lines.into_iter().map(|line| (line, runner)));
     }
     found.sort();
     found.drain(..found.len().saturating_sub(limit));
     let value: Json = found
         .iter()
-        .map(|(line, name)| {
+        .map(|(line, runner)| {
             let mut value = line_json(line);
-            value["runner"] = json!(name);
+            value["runner"] = json!(runner.to_string());
             value
         })
         .collect();
-    let lines = found.iter().map(|(line, name)| {
+    let lines = found.iter().map(|(line, runner)| {
         let (at, text) = line.split_once(' ').unwrap_or(("", line));
-        format!("{at} [{}] {text}", name.split('-').next().unwrap_or(name))
+        format!("{at} [{}] {text}", short(runner))
     });
     let text = lines.collect::<Vec<_>>().join("\n");
     Ok(CommandReport::document(value, text))
-}
-
-fn logs(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    paths
-        .filter(|path| path.extension().is_some_and(|end| end == "log"))
-        .collect()
 }

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::process::Stdio;
 
 use clap::Args;
-use lope::agents::records::StopLevel;
+use lope::agents::law::select::is_open;
+use lope::agents::records::{StopLevel, TaskStatus};
 use lope::agents::{
     AgentBoard, BoardError, RoundEngine, RunnerAdmission, RunnerEnd, RunnerEquipment, RunnerSpec,
     TaskRunner, describe, detach,
 };
 use lope::stores::StoreUrl;
+use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -104,6 +106,9 @@ async fn spec(
         let message = format!("task {} is not in section '{meant}'", task.id);
         return Err(CommandError::usage(message));
     }
+    if let Some(task) = task.as_ref().filter(|task| !is_open(task)) {
+        return Err(not_started(task.id, &format!("it is {}", task.status)));
+    }
     is_there(&project)?;
     let bad = |error| CommandError::usage(format!("--lock-expiry: {error}"));
     let expiry = args.lock_expiry.as_deref().map(str::parse::<Span>);
@@ -129,6 +134,35 @@ async fn spec(
     })
 }
 
+fn not_started(task: TaskId, why: &str) -> CommandError {
+    let message = format!("task {task} cannot be started: {why}");
+    CommandError::new(CommandExit::Failed, message).hint(format!(
+        "'lope tasks show {task}' says more; 'lope tasks reset {task}' has it worked on from the beginning"
+    ))
+}
+
+/// What became of the one task that was meant: it may have failed, or not have been started.
+async fn came_of(
+    task: Option<TaskId>,
+    unstarted: Option<&str>,
+    board: &AgentBoard,
+) -> CommandResult<()> {
+    let Some(id) = task else {
+        return Ok(());
+    };
+    let task = board.task(&id.to_string()).await?;
+    let reason = task.reason.as_deref().unwrap_or("nobody said why");
+    match (task.status, unstarted) {
+        (TaskStatus::Completed | TaskStatus::Review, _) => Ok(()),
+        (TaskStatus::Failed | TaskStatus::Blocked | TaskStatus::Skipped, _) => {
+            let message = format!("task {id} is {}: {reason}", task.status);
+            Err(CommandError::new(CommandExit::Failed, message))
+        }
+        (TaskStatus::Pending | TaskStatus::InProgress, Some(why)) => Err(not_started(id, why)),
+        (TaskStatus::Pending | TaskStatus::InProgress, None) => Ok(()),
+    }
+}
+
 /// The folder of a project may be gone since it was registered.
 fn is_there(project: &str) -> CommandResult<()> {
     if Path::new(project).is_dir() {
@@ -147,10 +181,11 @@ async fn work(
     args: &StartRunnerArgs,
 ) -> CommandResult {
     let id = spec.id;
+    let task = spec.task;
     let end = if args.detached {
         detach::leave_terminal();
         let stops = listen()?;
-        let runner = match TaskRunner::enter(board, spec, equipment).await? {
+        let runner = match TaskRunner::enter(board.clone(), spec, equipment).await? {
             RunnerAdmission::Admitted(runner) => runner,
             RunnerAdmission::Full(others) => return Err(full(&others)),
         };
@@ -158,19 +193,24 @@ async fn work(
         told.map_err(|error| CommandError::new(CommandExit::Failed, error.to_string()))?;
         runner.run(stops).await
     } else {
-        let worked = TaskRunner::work(board, spec, equipment, listen()?).await?;
+        let worked = TaskRunner::work(board.clone(), spec, equipment, listen()?).await?;
         worked.map_err(|others| full(&others))?
     };
-    match end {
-        RunnerEnd::Completed => Ok(CommandReport::new(
-            json!({ "id": id.to_string(), "status": "completed" }),
-            format!("runner {id} has ended"),
-        )),
-        RunnerEnd::LeaseLost => Err(CommandError::refused(format!(
-            "lease lost: somebody else has the place or the task of runner {id}"
-        ))),
-        RunnerEnd::Failed(message) => Err(CommandError::new(CommandExit::Failed, message)),
-    }
+    let unstarted = match end {
+        RunnerEnd::Completed => None,
+        RunnerEnd::NotStarted(why) => Some(why),
+        RunnerEnd::LeaseLost => {
+            return Err(CommandError::refused(format!(
+                "lease lost: somebody else has the place or the task of runner {id}"
+            )));
+        }
+        RunnerEnd::Failed(message) => return Err(CommandError::new(CommandExit::Failed, message)),
+    };
+    came_of(task, unstarted.as_deref(), &board).await?;
+    Ok(CommandReport::new(
+        json!({ "id": id.to_string(), "status": "completed" }),
+        format!("runner {id} has ended"),
+    ))
 }
 
 fn full(others: &[RunnerId]) -> CommandError {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use lope::agents::records::{AgentRunnerRecord, RunnerStatus, StopLevel};
-use lope::agents::{AgentBoard, BoardResult, LocalMachine, describe};
+use lope::agents::{AgentBoard, BoardResult, LocalMachine, describe, longest_stop};
 use lope_model::Span;
 use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
@@ -14,8 +14,9 @@ use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
 
 /// How often it is looked whether a runner has ended.
 const POLL: Duration = Duration::from_millis(50);
-/// How long a runner that was cancelled may take beside its agent's grace.
-const CANCEL_MARGIN: Span = Span::from_secs(10);
+/// How much longer than its round a runner that was cancelled may take: it looks at the board now and then,
+/// and writes what it came to.
+const CANCEL_MARGIN: Span = Span::from_secs(5);
 
 #[derive(Debug, Args)]
 pub struct StopRunnerArgs {
@@ -106,7 +107,7 @@ async fn stop_all(
     let mut stops = JoinSet::new();
     for (place, runner) in meant.into_iter().enumerate() {
         let board = board.clone();
-        let grace = context.runners.stop_grace + CANCEL_MARGIN;
+        let grace = longest_stop(context.runners.stop_grace) + CANCEL_MARGIN;
         let levels = [
             (StopLevel::Drain, patience, "ended its work"),
             (StopLevel::Cancel, grace, "was cancelled"),

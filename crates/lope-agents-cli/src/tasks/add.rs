@@ -7,12 +7,13 @@ use lope_model::Span;
 
 use crate::context::{AgentsContext, OpenBoard};
 use crate::report::{CommandError, CommandReport, CommandResult};
+use crate::tool_words::ToolWords;
 
 #[derive(Debug, Args)]
 pub struct AddTaskArgs {
     /// What is to be done, in a line
     title: String,
-    /// Path or name of the project  [default: the project around this folder]
+    /// Path or name of the project  [default: the project of the agent that adds it, or around this folder]
     #[arg(long, value_name = "PATH")]
     project: Option<String>,
     /// What is to be done, in full
@@ -22,7 +23,7 @@ pub struct AddTaskArgs {
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
     /// 0 to 9, higher first
-    #[arg(long, default_value_t = 4, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = PRIORITY, allow_negative_numbers = true)]
     priority: i64,
     /// The specification it comes from
     #[arg(long, value_name = "FILE#PART")]
@@ -44,7 +45,28 @@ pub struct AddTaskArgs {
     max_cost: Option<f64>,
 }
 
+/// The priority of a task that does not say it.
+const PRIORITY: i64 = 4;
+
 impl AddTaskArgs {
+    /// A task that an agent adds by a tool.
+    pub(super) fn told(mut told: ToolWords) -> Self {
+        let priority = told.text("priority").and_then(|text| text.parse().ok());
+        Self {
+            title: told.text("title").unwrap_or_default(),
+            project: None,
+            description: told.text("description"),
+            section: told.text("section"),
+            priority: priority.unwrap_or(PRIORITY),
+            source: told.text("source"),
+            needs: told.texts("needs"),
+            review: None,
+            max_attempts: None,
+            max_time: None,
+            max_cost: None,
+        }
+    }
+
     fn masked(self, context: &AgentsContext) -> Self {
         let masked = |words: Option<String>| words.map(|words| context.masked(words));
         Self {

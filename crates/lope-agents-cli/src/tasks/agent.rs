@@ -3,9 +3,9 @@
 
 use clap::Args;
 use lope::agents::law::decide::Decision;
-use lope::agents::law::select::TaskQuery;
+use lope::agents::law::select::{TaskQuery, role};
 use lope::agents::records::{Author, TaskRecord};
-use lope::agents::{AgentBoard, ClaimOutcome, TOKEN_VARIABLE, TaskToken, describe};
+use lope::agents::{AgentBoard, ClaimOutcome, HeldTask, TOKEN_VARIABLE, TaskToken, describe};
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span};
 use serde_json::{Value as Json, json};
@@ -14,9 +14,9 @@ use super::query::named;
 use crate::context::{AgentsContext, OpenBoard};
 use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ClaimArgs {
-    /// The task, or the beginning of its id  [default: the next one]
+    /// The task, or the beginning of its id  [default: the next one; for an agent, its own]
     task: Option<String>,
     /// Path or name of the project  [default: the project around this folder]
     #[arg(long, value_name = "PATH")]
@@ -47,8 +47,20 @@ pub struct SplitArgs {
     pub(super) task: Option<String>,
 }
 
+impl ClaimArgs {
+    /// What an agent claims by a tool.
+    pub(super) fn of(task: Option<String>) -> Self {
+        Self {
+            task,
+            ..Self::default()
+        }
+    }
+}
+
 pub(super) async fn claim(args: ClaimArgs, context: &AgentsContext) -> CommandResult {
-    context.for_people()?;
+    if let Some(token) = &context.token {
+        return claimed_before(&args, token, context).await;
+    }
     let expiry = match &args.expiry {
         Some(text) => {
             some_time(text).map_err(|error| CommandError::usage(format!("--expiry: {error}")))?
@@ -76,6 +88,31 @@ pub(super) async fn claim(args: ClaimArgs, context: &AgentsContext) -> CommandRe
     claimed(outcome)
 }
 
+/// An agent has claimed its own task, as long as it holds it, and takes no other.
+async fn claimed_before(
+    args: &ClaimArgs,
+    token: &TaskToken,
+    context: &AgentsContext,
+) -> CommandResult {
+    let own = token.task.to_string();
+    let OpenBoard { client, board } = context.board_with("task", &own).await?;
+    let typed = args.task.as_deref().unwrap_or(&own);
+    if board.task(typed).await?.id != token.task {
+        let message = format!("an agent at work on task {own} takes no other");
+        return Err(CommandError::refused(message).hint("'lope tasks next' shows what comes next"));
+    }
+    let lock = board.lock_of_token(token).await?;
+    let task = board.task(&own).await?;
+    client.close().await?;
+    let held = HeldTask {
+        role: role(&task),
+        task,
+        lock,
+    };
+    let text = format!("{own} is yours already  {}", held.task.title);
+    Ok(CommandReport::document(held_value(&held), text))
+}
+
 fn some_time(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     let is_some = span != Span::ZERO;
@@ -88,15 +125,12 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
     match outcome {
         ClaimOutcome::Claimed(held) => {
             let token = TaskToken::from(&held.lock);
-            let mut value = describe::task(&held.task);
-            value["token"] = json!(token.to_string());
-            value["role"] = json!(held.role.as_str());
-            value["expiresAt"] = json!(held.lock.expires_at.to_string());
+            let title = &held.task.title;
             let text = format!(
-                "claimed {}  {}\nexport {TOKEN_VARIABLE}={token}",
-                held.task.id, held.task.title
+                "claimed {}  {title}\nexport {TOKEN_VARIABLE}={token}",
+                held.task.id
             );
-            Ok(CommandReport::document(value, text))
+            Ok(CommandReport::document(held_value(&held), text))
         }
         ClaimOutcome::NotNow(why) => Err(CommandError::refused(why.to_string())),
         ClaimOutcome::Nothing => {
@@ -110,6 +144,14 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
             Err(CommandError::refused(format!("task {task}: {reason}")))
         }
     }
+}
+
+fn held_value(held: &HeldTask) -> Json {
+    let mut value = describe::task(&held.task);
+    value["token"] = json!(TaskToken::from(&held.lock).to_string());
+    value["role"] = json!(held.role.as_str());
+    value["expiresAt"] = json!(held.lock.expires_at.to_string());
+    value
 }
 
 /// The task that is spoken of. An agent speaks of its own alone, and only while it is its own.

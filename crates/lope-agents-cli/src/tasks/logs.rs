@@ -1,13 +1,18 @@
-//! `lope tasks logs`: what an agent said during an attempt.
+//! `lope tasks logs`: what an agent said during an attempt, also at a task that the store has forgotten.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::Value as Json;
+use lope::agents::records::TaskAttemptRecord;
+use lope::agents::task_logs::TaskLogs;
+use lope::agents::{AgentBoard, BoardError};
+use lope_model::id::TaskId;
 
 use super::query::named;
-use crate::context::{AgentsContext, OpenBoard};
-use crate::log_text::{follow, tail};
-use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
-use crate::runners::logs::{line_json, unread};
+use crate::context::AgentsContext;
+use crate::log_text::{LogExtent, is_over, no_log, printed};
+use crate::report::{CommandError, CommandExit, CommandResult};
 
 #[derive(Debug, Args)]
 pub struct TaskLogsArgs {
@@ -26,52 +31,91 @@ pub struct TaskLogsArgs {
 
 pub(super) async fn run(args: &TaskLogsArgs, context: &AgentsContext) -> CommandResult {
     let named = named(args.task.as_deref(), context)?;
-    let OpenBoard { client, board } = context.board_with("task", &named).await?;
-    let detail = board.task_detail(&named).await?;
-    let mut attempts = detail.attempts.iter();
+    let extent = LogExtent {
+        limit: args.limit,
+        follow: args.follow,
+    };
+    let Some(open) = context.board_if_there().await? else {
+        let path = forgotten(args, &named, context)?;
+        return printed(&path, extent, context, || async { true }).await;
+    };
+    let board = &open.board;
+    let attempts = match board.task_detail(&named).await {
+        Ok(detail) => detail.attempts,
+        Err(BoardError::Missing { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut known = attempts.iter();
     let attempt = match args.attempt {
-        Some(number) => attempts.find(|attempt| attempt.number == number),
-        None => attempts.next_back(),
+        Some(number) => known.find(|attempt| attempt.number == number),
+        None => known.next_back(),
     };
-    let missing = |what: String| CommandError::new(CommandExit::Failed, what);
-    let id = detail.task.id;
-    let attempt = attempt.ok_or_else(|| match args.attempt {
-        Some(number) => missing(format!("task {id} has no attempt {number}")),
-        None => missing(format!("no agent was started for task {id} yet")),
-    })?;
-    let name = attempt.log.as_deref().unwrap_or_default();
-    let path = context.task_logs().join(name);
-    if !path.is_file() {
-        let message = format!("there is no log at {}", path.display());
-        return Err(missing(message).hint(
-            "logs are kept on the machine of the runner, as long as runners.logRetention says",
-        ));
-    }
-    let report = if args.follow {
-        let number = attempt.number;
-        let ended = || async {
-            let now = board.task_detail(&id.to_string()).await;
-            now.is_ok_and(|detail| {
-                let mut own = detail.attempts.iter();
-                own.any(|attempt| attempt.number == number && attempt.ended_at.is_some())
-            })
-        };
-        let print = |line: &str| {
-            if context.json {
-                (context.print)(&line_json(line).to_string());
-            } else {
-                (context.print)(line);
+    let report = match attempt {
+        Some(attempt) => {
+            let name = attempt.log.as_deref().unwrap_or_default();
+            let path = context.task_logs().join(name);
+            if !path.is_file() {
+                return Err(no_log(format!("there is no log at {}", path.display())));
             }
-        };
-        let followed = follow(&path, print, ended).await;
-        followed.map_err(|error| unread(&path, &error))?;
-        CommandReport::streamed()
-    } else {
-        let lines = tail(&path, args.limit).await;
-        let lines = lines.map_err(|error| unread(&path, &error))?;
-        let value: Json = lines.iter().map(|line| line_json(line)).collect();
-        CommandReport::document(value, lines.join("\n"))
+            printed(&path, extent, context, || has_ended(board, attempt)).await?
+        }
+        None if attempts.is_empty() => {
+            let path = match (forgotten(args, &named, context), board.task(&named).await) {
+                (Err(_), Ok(task)) => return Err(unstarted(&task.id)),
+                (path, _) => path?,
+            };
+            printed(&path, extent, context, || async { true }).await?
+        }
+        None => {
+            let number = args.attempt.unwrap_or_default();
+            let message = format!("task {} has no attempt {number}", attempts[0].task_id);
+            return Err(CommandError::new(CommandExit::Failed, message));
+        }
     };
-    client.close().await?;
+    open.client.close().await?;
     Ok(report)
+}
+
+fn unstarted(task: &TaskId) -> CommandError {
+    let message = format!("no agent was started for task {task} yet");
+    CommandError::new(CommandExit::Failed, message)
+}
+
+/// Will nobody write more of an attempt? It has ended, or its runner is gone.
+async fn has_ended(board: &AgentBoard, attempt: &TaskAttemptRecord) -> bool {
+    let Ok(now) = board.attempts_of(attempt.task_id).await else {
+        return false;
+    };
+    let mut own = now.iter();
+    if !own.any(|it| it.number == attempt.number && it.ended_at.is_none()) {
+        return true;
+    }
+    match board.runner(&attempt.runner_id.to_string()).await {
+        Ok(runner) => is_over(&runner),
+        Err(BoardError::Missing { .. }) => true,
+        Err(_) => false,
+    }
+}
+
+/// The log of a task that the store does not know, or of which it knows no attempt: by its file.
+fn forgotten(
+    args: &TaskLogsArgs,
+    named: &str,
+    context: &AgentsContext,
+) -> Result<PathBuf, BoardError> {
+    let beginning = named.to_ascii_lowercase();
+    let mut found = TaskLogs::at(context.task_logs()).found(&beginning);
+    found.retain(|log| !beginning.is_empty() && args.attempt.is_none_or(|it| it == log.of.number));
+    let tasks: BTreeSet<TaskId> = found.iter().map(|log| log.of.task).collect();
+    match (found.pop(), tasks.len()) {
+        (Some(log), 1) => Ok(log.path),
+        (None, _) => Err(BoardError::Missing {
+            what: "task",
+            name: named.to_owned(),
+        }),
+        (Some(_), _) => Err(BoardError::Ambiguous {
+            name: named.to_owned(),
+            matches: tasks.iter().map(TaskId::to_string).collect(),
+        }),
+    }
 }

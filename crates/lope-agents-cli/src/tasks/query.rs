@@ -25,9 +25,9 @@ pub struct ListTasksArgs {
     limit: usize,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct NextArgs {
-    /// Path or name of the project  [default: the project around this folder]
+    /// Path or name of the project  [default: the project of the agent that asks, or around this folder]
     #[arg(long, value_name = "PATH")]
     project: Option<String>,
     #[arg(long, value_name = "NAME")]

@@ -21,7 +21,7 @@
 //! with the answer it is worked on again, or reviewed again if its reviewer asked. One that failed with
 //! its question open stays `failed` until then.
 
-use lope_model::{RunId, Timestamp};
+use lope_model::{RunId, Span, Timestamp};
 
 use super::TaskRules;
 use super::unstarted::pause_after;
@@ -29,6 +29,9 @@ use crate::records::{
     AttemptRole, Author, ReviewBy, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
     TaskRecord, TaskStatus,
 };
+
+/// A tool that met its limit is left alone for so long at least.
+const LIMIT_PAUSE_MIN: Span = Span::from_secs(1);
 
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,6 +62,14 @@ pub enum ReviewVerdict {
 pub struct Settlement {
     pub task: TaskRecord,
     pub counted: bool,
+}
+
+/// When a tool that met its limit may be asked again: when the limit ends, or after this pause if it did
+/// not say when. A time that has passed says nothing: asked again at once, the tool refuses again.
+pub fn after_limit(reset: Option<Timestamp>, pause: Span, now: Timestamp) -> Timestamp {
+    let reset = reset.filter(|reset| *reset > now);
+    let at = reset.unwrap_or_else(|| now.plus(pause));
+    at.max(now.plus(LIMIT_PAUSE_MIN))
 }
 
 /// What a task's `reason` says while a run is at work on it.
@@ -289,9 +300,7 @@ fn place(
         }
         (StopReason::UsageLimit, role) => {
             again(task, role);
-            // A time that has passed says nothing: asked again at once, the tool refuses again.
-            let reset = end.reset.filter(|reset| *reset > now);
-            task.not_before = Some(reset.unwrap_or_else(|| now.plus(rules.limit_pause)));
+            task.not_before = Some(after_limit(end.reset, rules.limit_pause, now));
         }
         (StopReason::Startup, role) => {
             again(task, role);
