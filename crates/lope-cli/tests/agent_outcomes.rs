@@ -193,7 +193,7 @@ fn a_task_survives_a_rejection_and_the_death_of_its_runner() {
 }
 
 /// What is seen of something within one day by UTC: if a night came between, it is done again.
-fn within_a_day<T>(seen: impl Fn() -> T) -> T {
+pub(crate) fn within_a_day<T>(seen: impl Fn() -> T) -> T {
     let today = || {
         let since = std::time::UNIX_EPOCH.elapsed().unwrap();
         since.as_secs() / (24 * 60 * 60)

@@ -8,18 +8,27 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agent_budgets;
 mod agent_clock_steps;
 mod agent_crash;
+mod agent_decisions;
 mod agent_hooks;
 mod agent_imports;
+mod agent_kills;
+mod agent_limits;
 mod agent_logs;
+mod agent_one_task;
+mod agent_order;
 mod agent_outcomes;
 mod agent_rounds;
 mod agent_runners;
 mod agent_seed;
 mod agent_signals;
 mod agent_starts;
+mod agent_steps;
 mod agent_unstarted;
+mod agent_verbs;
+mod agent_waits;
 mod agent_wakeup;
 mod agent_wakeup_many;
 mod agent_worktrees;

@@ -198,17 +198,19 @@ fn of_64_processes_one_wins_each_task_on_postgres() {
 const NIGHT: Duration = Duration::from_secs(1_800);
 
 /// Kinds of trouble, and how a task with it ends.
-const DEEDS: [(&str, &str); 10] = [
-    ("succeed", "completed"),
-    ("succeed", "completed"),
+const DEEDS: [(&str, &str); 12] = [
     ("succeed", "completed"),
     ("fail", "failed"),
     ("succeed", "completed"),
     ("hang", "failed"),
     ("limit", "completed"),
+    ("dear", "blocked"),
     ("fork", "completed"),
+    ("killed", "failed"),
     ("flood", "completed"),
     ("linger", "completed"),
+    ("garbage", "completed"),
+    ("succeed", "completed"),
 ];
 
 struct Night {
@@ -313,13 +315,16 @@ fn night(store: Option<&str>) {
     let mut expected = BTreeMap::new();
     for number in 0..tasks {
         let (deed, end) = DEEDS[number % DEEDS.len()];
-        let project = night.projects[number % 3].to_str().unwrap();
+        let project = (number + number / DEEDS.len()) % 3;
+        let project = night.projects[project].to_str().unwrap();
         let added = night.json(&[
             "tasks",
             "add",
             &format!("{deed} {number}"),
             "--project",
             project,
+            "--max-cost",
+            "5",
         ]);
         expected.insert(added["id"].as_str().unwrap().to_owned(), end);
     }
