@@ -55,10 +55,12 @@ pub fn exact(at: Timestamp) -> Markup {
 /// When something will be.
 pub fn ahead(at: Timestamp) -> Markup {
     let now = clock::now();
-    if at <= now {
-        return html! { time datetime=(at) title=(at) { "now" } };
-    }
-    html! { time datetime=(at) title=(at) { "in " (lasted(at.since(now))) } }
+    let text = if at <= now {
+        "now".to_owned()
+    } else {
+        format!("in {}", lasted(at.since(now)))
+    };
+    html! { time datetime=(at) title=(at) data-ahead { (text) } }
 }
 
 /// A time that passed, short enough for a row.

@@ -165,3 +165,33 @@ async fn what_a_person_does_outlives_what_happens_meanwhile() {
     browser.close().await;
     ground.close().await;
 }
+
+/// "until TIME (in 2 h)": the time that is left gets less, although nothing happens. The clock of the
+/// browser goes forward by an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_that_is_left_gets_less_while_one_looks() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    ground
+        .deploy("name: nap\nsteps: { rest: { sleep: 2h } }\n")
+        .await;
+    let run = ground.start("nap", json!(null)).await;
+    ground.until(&run, "sleeping").await;
+    let browser = Browser::open(ground.server.address()).await;
+    browser.go(&format!("/runs/{run}")).await;
+    browser.sees("(in 1 h 5").await;
+    let forward = "const Now = Date; window.Date = class extends Now {
+        constructor(...given) { if (given.length) super(...given); else super(Now.now() + 3600000); }
+    };";
+    browser.script(forward).await;
+    let from = Instant::now();
+    while browser.text().await.contains("(in 1 h") {
+        assert!(from.elapsed() < Duration::from_secs(40), "it moves");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    browser.sees("(in 5").await;
+    browser.close().await;
+    ground.close().await;
+}

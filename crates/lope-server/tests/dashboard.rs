@@ -326,6 +326,18 @@ async fn an_open_run_is_fed_from_its_page_and_a_time_in_a_sentence_is_one() {
         sentence.contains("<time ") && sentence.contains("data-ago"),
         "{sentence}"
     );
+    ground
+        .deploy("name: nap\nsteps: { rest: { sleep: 2h } }\n")
+        .await;
+    let napping = ground.start("nap", json!(null)).await;
+    ground.until(&napping, "sleeping").await;
+    let shown = page(&ground, &format!("/runs/{napping}")).await;
+    let sentence = shown.split("class=\"sentence\"").nth(1).unwrap();
+    let sentence = sentence.split("</p>").next().unwrap();
+    assert!(
+        sentence.contains("data-ahead>in 1 h 59 min</time>)"),
+        "{sentence}"
+    );
     let shown = page(&ground, &format!("/runs/{open}")).await;
     assert!(shown.contains("Feed…"), "{shown}");
     let fed = ground

@@ -4,15 +4,17 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
 
-  const ago = (then, now) => {
-    const seconds = Math.max(0, Math.round((now - then) / 1000));
-    const steps = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
-    const [, unit, word] = steps.find(([below]) => seconds < below);
-    return `${Math.floor(seconds / unit)} ${word} ago`;
+  const lasted = (seconds) => {
+    const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
+    if (minutes < 1) return `${seconds} s`;
+    if (hours < 1) return `${minutes} min`;
+    return days < 1 ? `${hours} h ${minutes % 60} min` : `${days} d ${hours % 24} h`;
   };
-  const times = () => $$("time[data-ago]").forEach((time) => {
+  const times = () => $$("time[data-ago], time[data-ahead]").forEach((time) => {
     const then = new Date(time.dateTime);
-    time.textContent = ago(then, new Date());
+    const seconds = Math.max(0, Math.round(("ago" in time.dataset ? 1 : -1) * (new Date() - then) / 1000));
+    const shown = "ago" in time.dataset ? `${lasted(seconds)} ago` : seconds > 0 ? `in ${lasted(seconds)}` : "now";
+    if (time.textContent !== shown) time.textContent = shown;
     time.title = `${time.dateTime} · ${then.toLocaleString()}`;
   });
 

@@ -150,17 +150,21 @@ async fn known<'a>(
     })
 }
 
-/// A sentence whose times move with the clock: "since TIME (2m ago)" is one that the page counts on.
+/// A sentence whose times move with the clock: "since TIME (2m ago)" and "until TIME (in 2h)" are times
+/// that the page counts on.
 fn with_times(sentence: &str) -> Markup {
     let moment = || {
-        let (before, rest) = sentence.split_once("since ")?;
-        let (time, rest) = rest.split_once(" (")?;
-        let (_, after) = rest.split_once(" ago)")?;
-        Some((before, time.parse::<Timestamp>().ok()?, after))
+        let (before, rest) = sentence.split_once(" (")?;
+        let (before, time) = before.rsplit_once(' ')?;
+        let (shown, after) = rest.split_once(')')?;
+        let at: Timestamp = time.parse().ok()?;
+        let is_ahead = shown.starts_with("in ");
+        let moving = if is_ahead { parts::ahead } else { parts::ago };
+        (is_ahead || shown.ends_with(" ago")).then(|| (before, at, moving(at), after))
     };
     match moment() {
-        Some((before, at, after)) => {
-            html! { (before) "since " (parts::exact(at)) " (" (parts::ago(at)) ")" (after) }
+        Some((before, at, moving, after)) => {
+            html! { (before) " " (parts::exact(at)) " (" (moving) ")" (with_times(after)) }
         }
         None => html! { (sentence) },
     }
