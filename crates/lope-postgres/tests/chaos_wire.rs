@@ -107,7 +107,7 @@ async fn cut_commits(way: Way, bytes_max: i64, step: usize) -> Option<Tally> {
             }
             Err(other) => panic!("{other:?}"),
         }
-        let found = store.runs.run(run).await.unwrap().unwrap().head;
+        let found = steady(&store, run).await;
         assert_eq!(found, head + 1);
         let rows = store.runs.journal(run, 0, 10_000).await.unwrap();
         assert_eq!(rows.len() as u64, found, "a gap, or half a commit");
