@@ -20,17 +20,6 @@ pub type NativeFunction =
 /// A function in Rust that sees its inputs as cells and may start recipes.
 pub type RawFunction = dyn Fn(&mut RawCall<'_>) -> Result<Option<Json>, Failure> + Send + Sync;
 
-/// JavaScript, as the runner needs it.
-pub trait ScriptHost: fmt::Debug {
-    /// Calls the function that `source` is. No value means undefined.
-    fn call(
-        &mut self,
-        source: &Arc<str>,
-        arguments: &[Projected],
-        transaction: &mut Transaction,
-    ) -> Result<Option<Json>, Failure>;
-}
-
 /// A child that a node wants to have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildRequest {

@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::limit;
 use crate::machine::{NOT_DEPLOYED, Nodes, PostAnswer, Program, SpaceCommand, StreamEvent};
-use crate::module::{Modules, ScriptHost};
+use crate::module::Modules;
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
@@ -33,6 +33,7 @@ use labels::worded;
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::javascript::ScriptHost;
 use lope_cells::json::Json;
 use lope_cells::read::Reads;
 use lope_cells::space::{Committed, DocumentChange, Spaces, Unrecorded};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lope_model::Failure;
-use lope_reactive::javascript::JavaScript;
-use lope_reactive::module::{ChildRequest, Modules, ScriptHost};
+use lope_reactive::javascript::{JavaScript, ScriptHost};
+use lope_reactive::module::{ChildRequest, Modules};
 use lope_reactive::runner::{RecipeError, RecipeOptions, RecipeRun, run_request};
 use lope_reactive::{Json, Link, Projected, Recipe, Spaces, Transaction};
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use lope_model::Failure;
-use lope_reactive::javascript::{JavaScript, ScriptLimits};
+use lope_reactive::javascript::{JavaScript, ScriptHost, ScriptLimits};
 use lope_reactive::machine::EventOutcome;
-use lope_reactive::module::ScriptHost;
 use lope_reactive::{Cell, Json, Projected, Spaces, Transaction};
 
 use crate::fixture::{cell, get, json, link, set};

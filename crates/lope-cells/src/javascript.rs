@@ -1,4 +1,4 @@
-//! JavaScript functions for recipes, in QuickJS: no clock, no randomness, no compiler, frozen
+//! JavaScript functions over cells, in QuickJS: no clock, no randomness, no compiler, frozen
 //! built-ins; fuel, memory and stack are bounded.
 //!
 //! A function is compiled once and made anew for every call, so that nothing it keeps outlives the
@@ -20,11 +20,10 @@ use rquickjs::{
     CatchResultExt, CaughtError, Context, Ctx, Function, Object, Persistent, Runtime, Value,
 };
 
-use crate::module::ScriptHost;
+use crate::json::Json;
+use crate::project::Projected;
+use crate::transaction::Transaction;
 use cells::{CallCells, answer, encode};
-use lope_cells::json::Json;
-use lope_cells::project::Projected;
-use lope_cells::transaction::Transaction;
 
 /// The built-ins that scripts have. The compiler is needed to compile the functions themselves and
 /// is taken away from them.
@@ -40,7 +39,17 @@ type Builtins = (
 );
 
 const PRELUDE: &str = include_str!("javascript/prelude.js");
-const BUILDER: &str = include_str!("javascript/builder.js");
+
+/// JavaScript, as whoever calls scripts needs it.
+pub trait ScriptHost: fmt::Debug {
+    /// Calls the function that `source` is. No value means undefined.
+    fn call(
+        &mut self,
+        source: &Arc<str>,
+        arguments: &[Projected],
+        transaction: &mut Transaction,
+    ) -> Result<Option<Json>, Failure>;
+}
 
 /// What a script may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,34 +132,6 @@ impl JavaScript {
             None => Sandbox::new(self.limits).map_err(no_sandbox),
         }
     }
-}
-
-impl JavaScript {
-    /// The document of a recipe that a function makes with the builder it is called with.
-    pub fn build_recipe(&mut self, source: &str) -> Result<Json, Failure> {
-        let source = format!("{}{source}\n)", before_recipe()).into();
-        let built = self.call(&source, &[], &mut Transaction::default())?;
-        built.ok_or_else(|| Failure::new("TypeError", "the function makes no recipe"))
-    }
-}
-
-/// What stands before the source of a recipe.
-fn before_recipe() -> String {
-    format!("() => ({BUILDER})(\n")
-}
-
-/// The line and column in the source of a recipe where building it failed, if the failure tells.
-pub fn place_in_recipe(failure: &Failure) -> Option<(u32, u32)> {
-    let before = 1 + before_recipe().matches('\n').count() as u32;
-    let places = failure.traceback.as_deref().unwrap_or_default().lines();
-    let mut places = places.filter_map(|line| {
-        let mut parts = line.trim_end_matches(')').rsplit(':');
-        let column: u32 = parts.next()?.trim().parse().ok()?;
-        let line: u32 = parts.next()?.trim().parse().ok()?;
-        Some((line, column))
-    });
-    let (line, column) = places.find(|(line, _)| *line > before)?;
-    Some((line - before, column))
 }
 
 /// The source of what makes a function anew for each call.
