@@ -7,7 +7,8 @@
 //! `bounds` says what one commit may hold, `elsewhere` what of other spaces is known; `javascript` calls
 //! scripts with cells, within limits.
 //!
-//! Nothing here reads a clock, a file or a random number, and nothing knows what a node of a recipe is.
+//! Nothing here reads a file, a random number or a clock, except that `javascript` ends a script by the
+//! time of the processor if nothing else ends it, and nothing knows what a node of a recipe is.
 
 pub mod address;
 pub mod bounds;

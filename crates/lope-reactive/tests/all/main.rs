@@ -18,6 +18,7 @@ mod hosting;
 mod ids;
 mod modules;
 mod moments;
+mod native_loops;
 mod oracle;
 mod pools;
 mod posts;

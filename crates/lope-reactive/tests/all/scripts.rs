@@ -574,3 +574,29 @@ fn a_source_is_checked_without_being_called_as_often_as_one_likes() {
         }
     }
 }
+
+/// There are no numbers without bound; whatever else looks like one is what it is.
+#[test]
+fn texts_that_look_like_big_integers_are_texts() {
+    for (source, expected) in [
+        ("() => '15min'", "15min"),
+        ("() => 'takes 12n'", "takes 12n"),
+        ("() => `takes 0x1Fn` /* 7n */ // 8n", "takes 0x1Fn"),
+        ("() => /12n/.source", "12n"),
+        ("() => { const a12n = 'a name'; return a12n }", "a name"),
+    ] {
+        assert_eq!(value(source), expected.into(), "{source}");
+        assert_eq!(JavaScript::default().check(source), Ok(()), "{source}");
+    }
+    for source in [
+        "() => 12n",
+        "() => 1_000n * 2n",
+        "() => `${12n}`",
+        "() => /'/.test('a') || 9n + '\''",
+        "() => ({ 'a': 0x1Fn })",
+    ] {
+        assert_eq!(&*js(source).unwrap_err().kind, "SyntaxError", "{source}");
+        let checked = JavaScript::default().check(source);
+        assert_eq!(&*checked.unwrap_err().kind, "SyntaxError", "{source}");
+    }
+}
