@@ -48,9 +48,10 @@ impl FuelMeter {
 
     /// Why a call ends that has nothing left.
     pub(super) fn spent(&self) -> Option<Failure> {
-        let why = match self.is_late.get() {
-            true => "the script took more time of the processor than it may",
-            false => "the script used up its fuel",
+        let why = if self.is_late.get() {
+            "the script took more time of the processor than it may"
+        } else {
+            "the script used up its fuel"
         };
         let spent = || Failure::new(failure::kind::LIMIT, why);
         self.is_empty().then(spent)
@@ -99,16 +100,18 @@ pub(super) struct MeteredAllocator(pub(super) FuelMeter);
 // SAFETY: everything is done by the allocator behind it, or refused with a null pointer.
 unsafe impl Allocator for MeteredAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        match self.0.take_bytes(size) {
-            true => RustAllocator.alloc(size),
-            false => std::ptr::null_mut(),
+        if self.0.take_bytes(size) {
+            RustAllocator.alloc(size)
+        } else {
+            std::ptr::null_mut()
         }
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        match self.0.take_bytes(count.saturating_mul(size)) {
-            true => RustAllocator.calloc(count, size),
-            false => std::ptr::null_mut(),
+        if self.0.take_bytes(count.saturating_mul(size)) {
+            RustAllocator.calloc(count, size)
+        } else {
+            std::ptr::null_mut()
         }
     }
 
