@@ -9,6 +9,7 @@ use lope_model::Failure;
 use crate::recipe::{BadRecipe, FunctionCode, FunctionModule, NodeModule};
 use lope_cells::address::CellAddress;
 use lope_cells::json::Json;
+use lope_cells::link::Link;
 use lope_cells::project::Projected;
 use lope_cells::transaction::{EffectRequest, Transaction};
 
@@ -44,12 +45,25 @@ pub struct RawCall<'a> {
     pub outputs: &'a Json,
     /// What names this node among all nodes of the space.
     pub node: &'a str,
+    /// Where an effect notes what it asked for, if its outputs are not one cell.
+    pub(crate) notes: &'a CellAddress,
     pub(crate) start: &'a mut StartChild<'a>,
     /// Effects that were asked for and are under way.
     pub(crate) requested: &'a BTreeSet<Arc<str>>,
 }
 
 impl RawCall<'_> {
+    /// The binding of an input, also if the inputs are one cell that holds all of them.
+    pub fn input(&self, name: &str) -> Option<Json> {
+        match Link::from_json(self.inputs) {
+            Some(link) => {
+                let path = link.path.join(name);
+                Some(Link { path, ..link }.to_json())
+            }
+            None => self.inputs.child(name).cloned(),
+        }
+    }
+
     /// Runs a recipe as a child of this node and gives its result cell. A child that a later call
     /// does not ask for is stopped.
     pub fn run(&mut self, request: ChildRequest) -> Result<CellAddress, Failure> {

@@ -11,7 +11,9 @@ mod discovery;
 mod labels;
 mod node;
 mod offspring;
+mod overlaps;
 mod report;
+mod roles;
 mod setup;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,7 @@ use node::BoundNode;
 pub use node::run_request;
 use offspring::Offspring;
 pub use report::{FailingNode, NodeLine, ProcessReport};
+use roles::RoleIndex;
 
 /// Why a recipe was not run.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -119,6 +122,7 @@ pub struct RecipeRunner {
     /// What runs, by process cell.
     active: BTreeMap<EntityId, ActiveProcess>,
     nodes: BTreeMap<NodeKey, Arc<BoundNode>>,
+    roles: RoleIndex,
     /// Recipes that were read, by id.
     recipes: BTreeMap<Arc<str>, Arc<Recipe>>,
     /// Recipes that were met as values, by id.
@@ -143,6 +147,7 @@ impl RecipeRunner {
             scripts,
             active: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            roles: RoleIndex::default(),
             recipes: BTreeMap::new(),
             discovered: BTreeMap::new(),
             requested: BTreeSet::new(),
@@ -334,6 +339,7 @@ impl Program for RecipeRunner {
             if is_active.is_some_and(|active| !active.is_of(change.after.as_ref())) {
                 self.reconcile(&change.id, spaces, nodes);
             }
+            self.take_role_changes(change, spaces, nodes);
         }
     }
 
@@ -360,7 +366,8 @@ impl RecipeRunner {
             self.offspring
                 .replace(process, before, change.after.as_ref());
         }
-        for process in processes {
+        // Where children stand follows from who started them.
+        for process in self.offspring.with_descendants(processes) {
             if self.differs(&process, spaces) {
                 self.reconcile(&process, spaces, nodes);
             }
