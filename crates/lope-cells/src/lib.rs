@@ -25,6 +25,7 @@ pub mod labels;
 pub mod limit;
 pub mod link;
 pub mod nodes;
+pub mod overlaps;
 pub mod path;
 mod post_chain;
 pub mod project;

@@ -7,11 +7,12 @@
 
 mod active_process;
 mod command;
+mod decided_role;
 mod discovery;
+mod effect_node;
 mod labels;
 mod node;
 mod offspring;
-mod overlaps;
 mod report;
 mod roles;
 mod setup;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::RecipeRunner;
+use super::decided_role::DecidedRole;
 use super::node::{BoundNode, NamedPart, NodeWork};
-use super::roles::DecidedRole;
+use super::roles::decide_role;
 use crate::binding::{bind, links_in};
 use crate::machine::Nodes;
 use crate::process::{entries, entry, recorded_type, start_of};
@@ -131,7 +132,7 @@ impl RecipeRunner {
     /// Puts a node in as what the cells say it is.
     fn put_in(&mut self, mut bound: BoundNode, spaces: &Spaces, nodes: &mut Nodes) -> NodeKey {
         let mut looking = spaces.begin();
-        bound.role = DecidedRole::of(&bound, &mut looking);
+        bound.role = decide_role(&bound, &mut looking);
         let key = register(&bound, spaces, nodes);
         self.roles.insert(key, &looking);
         self.nodes.insert(key, Arc::new(bound));
@@ -149,7 +150,7 @@ impl RecipeRunner {
             let Some(bound) = self.nodes.get(&node).cloned() else {
                 continue;
             };
-            if DecidedRole::of(&bound, &mut spaces.begin()) == bound.role {
+            if decide_role(&bound, &mut spaces.begin()) == bound.role {
                 continue;
             }
             self.take_out(node, nodes);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lope_model::{Failure, failure};
 
-use super::roles::DecidedRole;
+use super::decided_role::DecidedRole;
 use super::setup::{Launch, set_up};
 use super::{RecipeError, RecipeOptions, RecipeRunner};
 use crate::binding::{links_in, place_of, send};
@@ -25,7 +25,6 @@ use lope_cells::project::{ArgumentPart, Projected, observe, project_parts, proje
 use lope_cells::read::{Reads, has_links};
 use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
-use lope_cells::wording::error_text;
 use lope_cells::write::replace;
 
 /// A node of a recipe, tied to the cells of one process.
@@ -110,7 +109,11 @@ impl BoundNode {
     }
 
     /// Writes a result where the outputs say; what is undefined is removed.
-    fn send(&self, transaction: &mut Transaction, value: Option<&Json>) -> Result<(), WriteError> {
+    pub(super) fn send(
+        &self,
+        transaction: &mut Transaction,
+        value: Option<&Json>,
+    ) -> Result<(), WriteError> {
         match (&self.output, value) {
             (Some(output), Some(value)) => transaction.set(output, value),
             (Some(output), None) => transaction.remove(output),
@@ -162,58 +165,6 @@ impl BoundNode {
         self.role.stream.as_ref().map(|(at, _)| at)
     }
 
-    /// Whether it waits for the effect whose request has this hash.
-    pub(super) fn awaits(&self, hash: &str, transaction: &mut Transaction) -> bool {
-        let known = transaction.get(&self.effect_notes());
-        let part = |key: &str| known.as_ref().and_then(|known| known.child(key));
-        let wanted = part("requestHash").and_then(Json::as_str);
-        wanted == Some(hash) && part("pending") == Some(&Json::Bool(true))
-    }
-
-    /// Where it stands what an effect asked for and what came of that: in its output, or in the process
-    /// cell if its outputs are not one cell.
-    fn effect_notes(&self) -> CellAddress {
-        let notes = || self.process.key("effects").key(self.index.to_string());
-        self.output.clone().unwrap_or_else(notes)
-    }
-
-    /// What kept an effect from beginning is over.
-    pub(super) fn forget_early(&self, transaction: &mut Transaction) -> Result<(), WriteError> {
-        transaction.remove(&self.effect_notes().key("error"))?;
-        match self
-            .outputs
-            .child("error")
-            .filter(|_| self.output.is_none())
-        {
-            Some(error) => send(transaction, error, &self.base, None),
-            None => Ok(()),
-        }
-    }
-
-    /// Puts the outcome of an effect that it waits for where it said. One that comes too early is a reason
-    /// to wait.
-    pub(super) fn record_effect(
-        &self,
-        hash: &str,
-        outcome: &Result<Json, Failure>,
-        is_early: bool,
-        transaction: &mut Transaction,
-    ) -> Result<(), WriteError> {
-        let (key, value) = match outcome {
-            Ok(result) => ("result", result.clone()),
-            Err(failure) => ("error", described(failure)),
-        };
-        let done = Json::object([
-            ("pending", Json::Bool(is_early)),
-            ("requestHash", hash.into()),
-            (key, value),
-        ]);
-        if self.output.is_none() {
-            replace(transaction, &self.effect_notes(), &done)?;
-        }
-        self.send(transaction, Some(&done))
-    }
-
     /// Notes what became of a message to another space: the last one that was handled, and the last one
     /// that was not, until one to the same place is.
     pub(super) fn record_answer(
@@ -240,18 +191,6 @@ impl BoundNode {
             transaction.remove(&failed)?;
         }
         Ok(())
-    }
-
-    /// Whether it is an effect that was asked for and is not done: why it has to run then.
-    pub(super) fn why_pending(&self, transaction: &mut Transaction) -> Option<String> {
-        let NodeWork::Effect(_) = self.work else {
-            return None;
-        };
-        let output = transaction.get(&self.effect_notes())?;
-        let is_pending = output.child("pending") == Some(&Json::Bool(true));
-        let error = output.child("error").map(error_text);
-        let error = error.map_or_else(String::new, |error| format!(": {error}"));
-        is_pending.then(|| format!("what it asked for is not done{error}"))
     }
 
     /// What the function is called with, read through its schema.

@@ -1,97 +1,42 @@
-//! What nodes are, as the cells say: whose events a node handles, and where it writes. In: a node and the
-//! cells; out: its role, and which cells decide on it. A node is looked at again when one of those becomes a
-//! link or a stream, or ceases to be one; so it is the same whenever the space is taken up.
+//! Nodes are what the cells say. In: a node and the cells; out: its role, and which cells decide on it. A node
+//! is looked at again when one of those becomes a link or a stream, or ceases to be one; so it is the same
+//! whenever the space is taken up.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
-use lope_cells::id::SpaceName;
 use lope_cells::json::Json;
-use lope_cells::link::{Link, rewrite};
+use lope_cells::link::Link;
+use lope_cells::overlaps::CellOverlaps;
 use lope_cells::path::CellPath;
 use lope_cells::project::is_stream;
-use lope_cells::read::{Extent, Reads, has_links};
-use lope_cells::resolve::{Follow, is_elsewhere, resolve_within};
 use lope_cells::space::DocumentChange;
 use lope_cells::transaction::Transaction;
 
+use super::decided_role::DecidedRole;
 use super::node::{BoundNode, NodeWork};
-use super::overlaps::CellOverlaps;
 use crate::binding::{stream_in, targets};
 use crate::scheduler::NodeKey;
 
-/// What a node is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct DecidedRole {
-    /// The stream that it handles, and which input that is.
-    pub(super) stream: Option<(CellPath, CellAddress)>,
-    /// Where its outputs lead in its own space, links named by the recipe and those behind them.
-    pub(super) writes: BTreeSet<CellAddress>,
-    /// Whether some of them lead into another space.
-    pub(super) leads_out: bool,
-}
-
-impl DecidedRole {
-    /// Looks at the cells; what is read then is what decides.
-    pub(super) fn of(bound: &BoundNode, looking: &mut Transaction) -> Self {
-        let stream = match &bound.work {
-            NodeWork::Function(function) => {
-                let schema = function.argument_schema.as_ref();
-                stream_in(looking, &bound.inputs, &bound.base, schema)
-            }
-            NodeWork::Raw(_) | NodeWork::Effect(_) | NodeWork::Passthrough => None,
-            NodeWork::Observer => return Self::default(),
-        };
-        let mut role = Self {
-            stream,
-            ..Self::default()
-        };
-        for target in targets(&bound.outputs, &bound.base) {
-            role.follow(&target, &bound.base.space, looking);
-            role.writes.insert(target);
+/// Looks at the cells for what a node is; what is read then is what decides.
+pub(super) fn decide_role(bound: &BoundNode, looking: &mut Transaction) -> DecidedRole {
+    let stream = match &bound.work {
+        NodeWork::Function(function) => {
+            let schema = function.argument_schema.as_ref();
+            stream_in(looking, &bound.inputs, &bound.base, schema)
         }
-        role
+        NodeWork::Raw(_) | NodeWork::Effect(_) | NodeWork::Passthrough => None,
+        NodeWork::Observer => return DecidedRole::default(),
+    };
+    let mut role = DecidedRole {
+        stream,
+        ..DecidedRole::default()
+    };
+    for target in targets(&bound.outputs, &bound.base) {
+        role.follow(&target, &bound.base.space, looking);
+        role.writes.insert(target);
     }
-
-    /// Notes where a write goes: through redirects, and through those that stand in the value there.
-    fn follow(&mut self, at: &CellAddress, home: &SpaceName, looking: &mut Transaction) {
-        let Ok(found) = resolve_within(looking, at, Follow::Redirects, Some(home)) else {
-            return;
-        };
-        if is_elsewhere(&found.address, home) {
-            self.leads_out = true;
-            return;
-        }
-        looking.record(&found.address, Extent::Shape);
-        if !self.writes.insert(found.address.clone()) {
-            return;
-        }
-        let value = found.value.filter(has_links);
-        let redirects = value.map(|value| redirects_in(&value, &found.address));
-        for redirect in redirects.unwrap_or_default() {
-            self.follow(&redirect, home, looking);
-        }
-    }
-}
-
-/// Where the redirects in a value stand.
-fn redirects_in(value: &Json, at: &CellAddress) -> Vec<CellAddress> {
-    fn collect(value: &Json, at: &CellAddress, found: &mut Vec<CellAddress>) {
-        match Link::from_json(value) {
-            Some(link) if link.redirect => found.push(at.clone()),
-            Some(_) => {}
-            None => {
-                rewrite(value, &mut |child, key: &Arc<str>| {
-                    collect(child, &at.key(key.clone()), found);
-                    None
-                });
-            }
-        }
-    }
-    let mut found = Vec::new();
-    collect(value, at, &mut found);
-    found
+    role
 }
 
 /// Which nodes have to be looked at again when a cell changes.

@@ -28,11 +28,12 @@ pub(super) fn draw(report: &ProcessReport, format: GraphFormat) -> String {
 
 fn text(node: &NodeLine) -> String {
     let after = node.after.iter().map(ToString::to_string);
-    let after: Vec<String> = node.stream.iter().cloned().chain(after).collect();
-    let from = if after.is_empty() {
-        String::new()
+    let before: Vec<String> = node.stream.iter().cloned().chain(after).collect();
+    let from = before.join(", ");
+    let from = if from.is_empty() {
+        from
     } else {
-        format!(" ← {}", after.join(", "))
+        format!(" ← {from}")
     };
     let outputs = node.writes.join(", ");
     format!("{} {}{from} → {outputs}", node.node, node.module)

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope_cells::address::CellAddress;
+use crate::address::CellAddress;
 
 /// Things, each at some cells.
 #[derive(Clone, Debug)]
-pub(super) struct CellOverlaps<T>(BTreeMap<CellAddress, BTreeSet<T>>);
+pub struct CellOverlaps<T>(BTreeMap<CellAddress, BTreeSet<T>>);
 
 impl<T> Default for CellOverlaps<T> {
     fn default() -> Self {
@@ -15,11 +15,11 @@ impl<T> Default for CellOverlaps<T> {
 }
 
 impl<T: Copy + Ord> CellOverlaps<T> {
-    pub(super) fn insert(&mut self, at: CellAddress, thing: T) {
+    pub fn insert(&mut self, at: CellAddress, thing: T) {
         self.0.entry(at).or_default().insert(thing);
     }
 
-    pub(super) fn remove(&mut self, at: &CellAddress, thing: T) {
+    pub fn remove(&mut self, at: &CellAddress, thing: T) {
         if let Some(things) = self.0.get_mut(at) {
             things.remove(&thing);
             if things.is_empty() {
@@ -29,13 +29,13 @@ impl<T: Copy + Ord> CellOverlaps<T> {
     }
 
     /// What is at this cell, or at one that it is a part of.
-    pub(super) fn above(&self, at: &CellAddress) -> BTreeSet<T> {
+    pub fn above(&self, at: &CellAddress) -> BTreeSet<T> {
         let prefixes = (0..=at.path.len()).filter_map(|length| self.0.get(&at.prefix(length)));
         prefixes.flatten().copied().collect()
     }
 
     /// What is at this cell, at one that it is a part of, or at a part of it.
-    pub(super) fn around(&self, at: &CellAddress) -> BTreeSet<T> {
+    pub fn around(&self, at: &CellAddress) -> BTreeSet<T> {
         let is_below = |other: &CellAddress| {
             other.is_same_document(at) && other.path.keys().starts_with(at.path.keys())
         };
