@@ -31,7 +31,7 @@ fn waiting_run(shop: &AgentProject, id: &str) -> String {
         let Some(first) = task["attemptList"].get(0) else {
             return false;
         };
-        run = first["run"].as_str().unwrap().to_owned();
+        first["run"].as_str().unwrap().clone_into(&mut run);
         let shown = shop.json(&["runs", "show", &run]);
         shown["status"] == "waiting" && task["reason"] == format!("run {run}")
     });

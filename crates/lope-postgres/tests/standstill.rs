@@ -126,6 +126,77 @@ async fn mail_that_arrives_while_a_finish_waits_is_dropped_with_the_rest() {
     assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
 }
 
+fn signal(run: RunId, id: &str) -> Deliver {
+    Deliver {
+        run,
+        id: id.to_owned(),
+        kind: "signal".to_owned(),
+        body: Vec::new(),
+        reach: Reach::Live,
+        reserved: false,
+    }
+}
+
+/// "A frozen runner behind a pooler (stopped between two flights of one transaction)": the server ends its
+/// transaction by itself, so that what it had begun to write is free again, and nothing of it was written.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_runner_holds_that_stands_still_between_two_flights_is_free_again() {
+    let Some(url) = server() else { return };
+    let schema = Schema::new(&url);
+    let sound = schema.open().await;
+    deploy(&sound).await;
+    let proxy = Proxy::start(&url);
+    let frozen = proxy.url(&url);
+    let mark = if frozen.contains('?') { '&' } else { '?' };
+    let frozen = PostgresOptions::new(&format!("{frozen}{mark}pooler=transaction")).unwrap();
+    let frozen = PostgresStore::open(frozen.in_schema(&schema.name).unwrap()).await;
+    let frozen = frozen.unwrap();
+    let owner = register(&frozen).await.unwrap();
+    let run = born(&frozen, owner).await.unwrap();
+    let other = born(&frozen, owner).await.unwrap();
+    let by_hand = connect(&url).await;
+    let open = format!(
+        "select count(*) from pg_stat_activity where state = 'idle in transaction' and query like '%{}.%'",
+        schema.name
+    );
+    proxy.deafen();
+    let commit = RunCommit {
+        deliveries: vec![signal(other, "unheard")],
+        ..hold(run, owner, 2)
+    };
+    let unheard = tokio::spawn(async move { frozen.runs.commit(vec![commit]).await });
+    until("its transaction is open", async || {
+        by_hand
+            .query_one(&open, &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0)
+            == 1
+    })
+    .await;
+    let kept = hold(run, owner, 2);
+    let replies = sound.runs.commit(vec![kept]).await.unwrap();
+    assert!(
+        matches!(replies[..], [CommitReply::Done { .. }]),
+        "what it had begun is undone, and the head is as it was: {replies:?}"
+    );
+    sound
+        .runs
+        .deliver(vec![signal(other, "heard")])
+        .await
+        .unwrap();
+    assert_eq!(waiting_mail(&by_hand, &schema.name, other).await, 1);
+    assert_eq!(
+        by_hand
+            .query_one(&open, &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        0
+    );
+    unheard.abort();
+}
+
 /// "Bound it in the transaction": a runner that stands still between two flights of a commit holds its
 /// rows for ten seconds and no longer, also behind a pooler, where nothing of a connection outlives a
 /// transaction. What the server goes by is written down by the transaction itself.
@@ -155,16 +226,8 @@ async fn a_transaction_of_two_flights_is_bounded_behind_a_pooler_too() {
              create trigger note before insert on {name}.mail for each row execute function {name}.note()"
         );
         by_hand.batch_execute(&noted).await.unwrap();
-        let signal = Deliver {
-            run: other,
-            id: "signal".to_owned(),
-            kind: "signal".to_owned(),
-            body: Vec::new(),
-            reach: Reach::Live,
-            reserved: false,
-        };
         let commit = RunCommit {
-            deliveries: vec![signal],
+            deliveries: vec![signal(other, "signal")],
             ..hold(run, owner, 2)
         };
         let replies = store.runs.commit(vec![commit]).await.unwrap();

@@ -54,10 +54,8 @@ impl TaskRunner {
             let end = task_workflow::ended(role, reason, Some(message));
             step_failure(failure_kind(reason), &end)
         };
-        // What must end begins nothing more, whatever its policy says.
-        let asked = *round.stop.borrow();
-        let is_over = round.instead_of == Some(task.token.run);
-        if let Some(reason) = asked.or(is_over.then_some(StopReason::Cancel)) {
+        // Whatever its policy says.
+        if let Some(reason) = round.must_end(task.token.run) {
             return Err(refused(reason, "the round ends".to_owned()));
         }
         let store = |error: BoardError| refused(StopReason::Startup, error.to_string());

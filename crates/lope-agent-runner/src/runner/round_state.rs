@@ -57,6 +57,13 @@ impl Round {
         self.standing().role = role;
     }
 
+    /// Why nothing more begins in a run of this round.
+    pub(super) fn must_end(&self, run: RunId) -> Option<StopReason> {
+        let asked = *self.stop.borrow();
+        let is_over = self.instead_of == Some(run);
+        asked.or(is_over.then_some(StopReason::Cancel))
+    }
+
     /// From here on this agent is not started again, until its tool takes work.
     pub(super) fn met_limit(&self, agent: &str, limit: MetLimit) {
         self.limits().insert(agent.to_owned(), limit);

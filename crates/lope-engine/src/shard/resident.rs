@@ -92,9 +92,9 @@ impl Uncommitted {
     pub(super) fn wait_again(&mut self, starts: Vec<AfterCommit>) {
         let later = std::mem::replace(&mut self.effects, starts);
         for effect in later {
-            match effect {
-                AfterCommit::Cancel(attempt) if self.unschedule(&attempt) => {}
-                other => self.effects.push(other),
+            let is_over = matches!(&effect, AfterCommit::Cancel(it) if self.unschedule(it));
+            if !is_over {
+                self.effects.push(effect);
             }
         }
     }
@@ -326,10 +326,10 @@ impl Resident {
 
     /// Mail that opens attempts opens them under its reader's epoch; its sender cannot know it.
     pub(super) fn under_this_epoch(&self, kind: EventKind) -> EventKind {
-        match kind {
-            EventKind::Retry { .. } => EventKind::Retry { epoch: self.epoch },
-            other => other,
+        if let EventKind::Retry { .. } = kind {
+            return EventKind::Retry { epoch: self.epoch };
         }
+        kind
     }
 
     /// An attempt was answered. Answers to attempts that are not in flight change nothing and leave

@@ -81,8 +81,8 @@ pub(crate) fn failure_value(failure: &Failure) -> Value {
         ));
     }
     let texts = [
-        ("step", failure.step.as_ref()),
-        ("traceback", failure.traceback.as_ref()),
+        ("step", failure.step.as_deref()),
+        ("traceback", failure.traceback.as_deref()),
     ];
     entries.extend(
         texts

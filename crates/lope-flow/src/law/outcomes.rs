@@ -171,7 +171,7 @@ impl Machine<'_> {
         };
         attempt.failures += u32::from(failure.again_at.is_none());
         failure.attempt = Some(attempt.number);
-        failure.step = Some(path.to_string());
+        failure.step = Some(path.to_string().into());
         let number = attempt.number;
         let tried = Tried {
             failures: attempt.failures,
@@ -406,7 +406,7 @@ impl Machine<'_> {
             return;
         };
         failure.attempt = Some(attempt.number);
-        failure.step = path.map(|path| path.to_string());
+        failure.step = path.map(|path| path.to_string().into());
         if policy.fallback.is_some() && !attempt.fell_back {
             self.fall_back(exec, &policy, failure);
         } else {

@@ -96,7 +96,7 @@ impl<'a> Machine<'a> {
             return self.close_if_empty(spot.act);
         }
         if failure.step.is_none() {
-            failure.step = Some(self.path(spot.act, spot.index).to_string());
+            failure.step = Some(self.path(spot.act, spot.index).to_string().into());
         }
         if self.forgives(spot) {
             self.mark(spot, || Mark::Forgiven(failure.clone()));

@@ -1,9 +1,10 @@
 //! `lope runs signal|feed|cancel|pause|resume|retry`: mail to a run.
 
 use lope::Client;
-use lope::agents::TASK_QUEUE;
 use lope::runs::{Delivered, FinalStatus, RunRecord, RunStatus};
+use lope_agents_cli::no_question;
 use lope_model::RunId;
+use lope_model::limit::NAME_MAX;
 use serde_json::json;
 
 use super::find::find;
@@ -20,42 +21,20 @@ pub(crate) async fn signal(
     value: Option<String>,
     output: Output,
 ) -> CliResult<Exit> {
-    if name.is_empty() || name.len() > lope_model::limit::NAME_MAX {
-        return Err(CliError::usage(format!(
-            "'{name}' is no name of a signal: 1 to {} bytes",
-            lope_model::limit::NAME_MAX
-        )));
+    if name.is_empty() || name.len() > NAME_MAX {
+        let message = format!("'{name}' is no name of a signal: 1 to {NAME_MAX} bytes");
+        return Err(CliError::usage(message));
     }
     let value = workflow_file::input(value.as_deref())?;
     let client = open(settings).await?;
     let record = find(&client, id).await?;
     let delivered = client.signal(record.run, name, value).await?;
-    if delivered == Delivered::Finished
-        && let Some(error) = asks(&client, settings, &record).await?
-    {
-        return Err(error);
+    if delivered == Delivered::Finished {
+        no_question(&client.agents(&settings.config.runners), &record).await?;
     }
     let exit = sent(&client, &record, "signal", &delivered, output).await;
     client.close().await?;
     exit
-}
-
-/// What an agent asked ends the run of its task: its answer is no signal.
-async fn asks(
-    client: &Client,
-    settings: &Settings,
-    record: &RunRecord,
-) -> CliResult<Option<CliError>> {
-    let task = match record.tags.get("task") {
-        Some(task) if record.queue.as_str() == TASK_QUEUE => task,
-        Some(_) | None => return Ok(None),
-    };
-    let board = client.agents(&settings.config.runners);
-    let found = board.task(task).await.ok();
-    let is_open = found.is_some_and(|task| task.question.is_some() && task.answer.is_none());
-    let message = format!("run {} ended with a question of its agent", record.run);
-    let error = CliError::new(Exit::Refused, message);
-    Ok(is_open.then(|| error.hint(format!("'lope tasks answer {task} TEXT' answers it"))))
 }
 
 pub(crate) async fn feed(
@@ -149,11 +128,8 @@ pub(crate) async fn taken(client: &Client, run: RunId, delivered: &Delivered) ->
             ))
         }
         Delivered::Full => {
-            let error = CliError::new(
-                Exit::Refused,
-                format!("too much waits for run {run} already"),
-            );
-            Err(error.hint(format!(
+            let message = format!("too much waits for run {run} already");
+            Err(CliError::new(Exit::Refused, message).hint(format!(
                 "'lope runs why {run}' says why it is not taken up, 'lope store check' if its mail is counted wrongly"
             )))
         }
