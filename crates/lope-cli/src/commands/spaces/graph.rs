@@ -29,14 +29,10 @@ pub(super) fn draw(report: &ProcessReport, format: GraphFormat) -> String {
 fn text(node: &NodeLine) -> String {
     let after = node.after.iter().map(ToString::to_string);
     let before: Vec<String> = node.stream.iter().cloned().chain(after).collect();
+    let arrow = if before.is_empty() { "" } else { " ← " };
     let from = before.join(", ");
-    let from = if from.is_empty() {
-        from
-    } else {
-        format!(" ← {from}")
-    };
     let outputs = node.writes.join(", ");
-    format!("{} {}{from} → {outputs}", node.node, node.module)
+    format!("{} {}{arrow}{from} → {outputs}", node.node, node.module)
 }
 
 fn arrows(node: &NodeLine, indent: &str, open: &str, close: &str, arrow: &str) -> Vec<String> {
@@ -44,10 +40,9 @@ fn arrows(node: &NodeLine, indent: &str, open: &str, close: &str, arrow: &str) -
     let number = node.node;
     let name = format!("{indent}n{number}{open}\"{number} {}\"{close}", node.module);
     let from = |from: String| format!("{indent}{from} {arrow} n{number}{end}");
-    let stream = node.stream.iter().flat_map(|stream| {
-        let name = format!("{indent}s{number}{open}\"{stream}\"{close}");
-        [name, from(format!("s{number}"))]
-    });
+    let box_of = |stream: &String| format!("{indent}s{number}{open}\"{stream}\"{close}");
+    let streams = node.stream.iter();
+    let streams = streams.flat_map(|stream| [box_of(stream), from(format!("s{number}"))]);
     let edges = node.after.iter().map(|before| from(format!("n{before}")));
-    std::iter::once(name).chain(stream).chain(edges).collect()
+    std::iter::once(name).chain(streams).chain(edges).collect()
 }
