@@ -123,7 +123,7 @@ fn a_node_is_a_handler_while_its_input_leads_to_a_stream() {
     host.set("t", json!({"$stream": true}));
     let at = host.process("result").key("argument").key("s");
     let lead = |host: &mut Host, to: &str| {
-        let to = Json::from(link(to));
+        let to = link(to);
         host.edit(|_, transaction| lope_cells::write::replace(transaction, &at, &to).unwrap());
     };
     lead(&mut host, "t");
@@ -175,7 +175,7 @@ fn who_writes_through_a_redirect_runs_while_somebody_reads_behind_it() {
     )
     .unwrap();
     assert_eq!(host.get("reader/out"), Some(2.into()));
-    let mut to = lope_reactive::Link::from_json(&link("target/n").into()).unwrap();
+    let mut to = lope_reactive::Link::from_json(&link("target/n")).unwrap();
     to.redirect = true;
     let base = cell("target");
     let to = to.absolute(&base).to_json();

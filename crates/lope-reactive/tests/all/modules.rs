@@ -464,7 +464,7 @@ fn the_inputs_of_a_built_in_may_be_one_cell() {
         .unwrap();
     assert_eq!(
         host.get("mapped/out")
-            .map(|list| list.as_array().map(|list| list.len())),
+            .map(|list| list.as_array().map(lope_cells::json::Array::len)),
         Some(Some(3))
     );
     let argument = json!({"condition": true, "ifTrue": "yes", "ifFalse": "no"});
