@@ -217,6 +217,7 @@ mod tests {
 
     fn registered(scheduler: &mut crate::scheduler::Scheduler) -> NodeKey {
         scheduler.register(crate::scheduler::NodeSpec {
+            place: crate::scheduler::NodePlace::default(),
             role: crate::scheduler::NodeRole::Observer,
             parent: None,
             reads: std::collections::BTreeMap::default(),

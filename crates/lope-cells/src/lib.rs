@@ -4,9 +4,11 @@
 //! what reading and writing them means; `transaction` puts reads and writes together, `space`
 //! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change,
 //! `nodes` what they are called, `record` what is kept of whoever ran, `history` of what changed, `chain` how long messages that lead to messages wait;
-//! `bounds` says what one commit may hold, `elsewhere` what of other spaces is known.
+//! `bounds` says what one commit may hold, `elsewhere` what of other spaces is known; `javascript` calls
+//! scripts with cells, within limits.
 //!
-//! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
+//! Nothing here reads a file, a random number or a clock, except that `javascript` ends a script by the
+//! time of the processor if nothing else ends it, and nothing knows what a node of a recipe is.
 
 pub mod address;
 pub mod bounds;
@@ -17,11 +19,13 @@ pub mod elsewhere;
 pub mod error;
 pub mod history;
 pub mod id;
+pub mod javascript;
 pub mod json;
 pub mod labels;
 pub mod limit;
 pub mod link;
 pub mod nodes;
+pub mod overlaps;
 pub mod path;
 mod post_chain;
 pub mod project;

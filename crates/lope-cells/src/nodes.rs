@@ -8,7 +8,9 @@ use lope_model::{Failure, Timestamp};
 
 use crate::address::CellAddress;
 use crate::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
-use crate::scheduler::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler};
+use crate::scheduler::{
+    ChangedBy, NodeKey, NodePlace, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler,
+};
 use crate::snapshot::SpaceSnapshot;
 use crate::transaction::ReadLog;
 
@@ -16,8 +18,8 @@ use crate::transaction::ReadLog;
 #[derive(Debug, Default)]
 pub struct Nodes {
     pub scheduler: Scheduler,
-    /// The handlers of each stream; the last one has it.
-    handlers: BTreeMap<CellAddress, Vec<NodeKey>>,
+    /// The handlers of each stream, as they were started; the last one has it.
+    handlers: BTreeMap<CellAddress, BTreeSet<StartedHandler>>,
     streams: BTreeMap<NodeKey, CellAddress>,
     /// Whether a handler was added since last asked.
     has_fresh_handlers: bool,
@@ -33,6 +35,23 @@ pub struct Nodes {
     recorded: BTreeMap<NodeKey, NodeRecord>,
     /// What handlers did.
     handled: BTreeMap<NodeKey, HandledNote>,
+}
+
+/// A handler, after those that were started before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct StartedHandler {
+    started: u64,
+    place: NodePlace,
+    node: NodeKey,
+}
+
+/// What a handler is to be added with.
+#[derive(Clone, Debug)]
+pub struct HandlerSpec {
+    pub stream: CellAddress,
+    /// What it will look at besides the event.
+    pub reads: ReadLog,
+    pub place: NodePlace,
 }
 
 /// What a reason has in it besides names and ids, most often.
@@ -201,38 +220,38 @@ impl Nodes {
         Some((named.name, record, wiring))
     }
 
-    /// Adds a handler of `stream`; it has the stream until it is removed or another one is added.
-    /// `reads` is what it will look at besides the event.
-    pub fn add_handler(
-        &mut self,
-        stream: CellAddress,
-        reads: ReadLog,
-        parent: Option<NodeKey>,
-    ) -> NodeKey {
+    /// Adds a handler of a stream; it has the stream until it is removed or one is added that was started
+    /// later.
+    pub fn add_handler(&mut self, spec: HandlerSpec) -> NodeKey {
+        let HandlerSpec {
+            stream,
+            reads,
+            place,
+        } = spec;
         let node = self.scheduler.register(NodeSpec {
             role: NodeRole::Handler,
-            parent,
+            place,
+            parent: None,
             reads,
             writes: BTreeSet::new(),
         });
         self.has_fresh_handlers = true;
-        self.handlers.entry(stream.clone()).or_default().push(node);
+        let handlers = self.handlers.entry(stream.clone()).or_default();
+        handlers.insert(StartedHandler {
+            started: place.started,
+            place,
+            node,
+        });
         self.streams.insert(node, stream);
         node
     }
 
     /// Adds a handler under a name; what a store has of it goes on being told.
-    pub fn add_named_handler(
-        &mut self,
-        stream: CellAddress,
-        reads: ReadLog,
-        parent: Option<NodeKey>,
-        name: NodeName,
-    ) -> NodeKey {
+    pub fn add_named_handler(&mut self, spec: HandlerSpec, name: NodeName) -> NodeKey {
         self.removed.remove(&name.name);
         let stored = self.stored.remove(&name.name);
         let stored = stored.filter(|stored| stored.record.recipe == name.recipe);
-        let node = self.add_handler(stream, reads, parent);
+        let node = self.add_handler(spec);
         if let Some(StoredNode { record, .. }) = stored {
             self.scheduler.count_from(node, record.runs);
             self.handled
@@ -278,7 +297,7 @@ impl Nodes {
             return;
         };
         if let Some(handlers) = self.handlers.get_mut(&stream) {
-            handlers.retain(|other| *other != node);
+            handlers.retain(|other| other.node != node);
             if handlers.is_empty() {
                 self.handlers.remove(&stream);
             }
@@ -293,7 +312,7 @@ impl Nodes {
 
     /// Who gets the events of `stream`.
     pub fn handler_of(&self, stream: &CellAddress) -> Option<NodeKey> {
-        self.handlers.get(stream)?.last().copied()
+        self.handlers.get(stream)?.last().map(|last| last.node)
     }
 
     /// Why a node ran, and what keeps it from running.

@@ -2,7 +2,7 @@
 //!
 //! A node runs when it is invalid (something it saw has changed), live (somebody wants what it
 //! writes) and eligible (it does not wait). Nodes run in the order of the data, then parents before
-//! children, then as registered. A node that runs too often in one pass waits, longer each time,
+//! children, then in that of their places, then as registered. A node that runs too often in one pass waits, longer each time,
 //! and the others go on.
 
 mod graph;
@@ -22,7 +22,7 @@ use graph::{Graph, ReadyKey};
 use index::PathIndex;
 use node::NodeState;
 pub use node::{
-    ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,
+    ChangedBy, NodeKey, NodePlace, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,
 };
 
 /// The order of computations in one space.
@@ -93,7 +93,7 @@ impl Scheduler {
         self.registered += 1;
         let node = NodeKey(self.registered);
         let wanted = spec.role == NodeRole::Observer;
-        self.graph.add(node, wanted, spec.parent);
+        self.graph.add(node, wanted, spec.place, spec.parent);
         let is_handler = spec.role == NodeRole::Handler;
         let state = NodeState {
             role: spec.role,
@@ -163,7 +163,7 @@ impl Scheduler {
         self.end_waits(now);
         loop {
             self.reorder();
-            let Some((_, _, node)) = self.ready.first().copied() else {
+            let Some((_, (_, node))) = self.ready.first().copied() else {
                 self.begin_pass();
                 return None;
             };
@@ -187,7 +187,7 @@ impl Scheduler {
         let stale = stale.filter(may_run);
         let mut ready_keys: Vec<ReadyKey> = stale.map(|node| self.graph.ready_key(*node)).collect();
         ready_keys.sort_unstable();
-        for (_, _, node) in ready_keys {
+        for (_, (_, node)) in ready_keys {
             self.dequeue(node);
             if self.may_run(node, now) {
                 return Some(node);

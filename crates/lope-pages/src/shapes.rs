@@ -125,6 +125,7 @@ pub const SHAPES: &[(&str, RoomFields)] = &[
             ("writes", "[string]"),
             ("left_out", "integer"),
             ("after", "[integer]"),
+            ("stream", "string|null"),
         ],
     ),
     (

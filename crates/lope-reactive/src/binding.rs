@@ -13,6 +13,7 @@ use lope_cells::json::Json;
 use lope_cells::link::{Link, rewrite};
 use lope_cells::path::CellPath;
 use lope_cells::project::is_stream;
+use lope_cells::read::{Extent, Reads};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
@@ -112,6 +113,7 @@ pub fn stream_in(
     let links = links_in(inputs, base).into_iter();
     let streams = links.filter_map(|(at, target)| {
         let found = resolve(transaction, &target, Follow::Every).ok()?;
+        transaction.record(&found.address, Extent::Shape);
         let is_stream = found.value.as_ref().is_some_and(is_stream);
         let is_own = found.address.space == base.space;
         (is_stream && is_own).then_some((at, found.address))

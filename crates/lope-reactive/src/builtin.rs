@@ -16,13 +16,14 @@ use lope_cells::read::{Extent, Reads};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::schema::Schema;
 use lope_cells::transaction::{EffectRequest, Transaction};
+use lope_cells::write::replace;
 
 /// Adds the built-in modules.
 pub fn install(modules: &mut Modules) {
     modules.raw("ifElse", |call| Ok(if_else(call)));
     modules.raw("map", map);
     modules.raw("filter", filter);
-    modules.effect("effect", |call| Ok(effect(call)));
+    modules.effect("effect", effect);
 }
 
 /// `{condition, ifTrue, ifFalse}` → the branch itself, not its value: the other one is not
@@ -30,7 +31,7 @@ pub fn install(modules: &mut Modules) {
 fn if_else(call: &mut RawCall<'_>) -> Option<Json> {
     let condition = input(call, "condition").is_some_and(|value| is_truthy(&value));
     let branch = if condition { "ifTrue" } else { "ifFalse" };
-    call.inputs.child(branch).map(as_plain_link)
+    call.input(branch).as_ref().map(as_plain_link)
 }
 
 /// `{list, op, params?}` → the results of `op`, one child an element. Elements with an identity
@@ -62,32 +63,52 @@ fn filter(call: &mut RawCall<'_>) -> Result<Option<Json>, Failure> {
 /// `{name, request}` → `{pending, requestHash, result?, error?}`: asks for the effect `name` once for
 /// each request, after the commit that says so. A request that was under way when its runner died
 /// is asked for again.
-fn effect(call: &mut RawCall<'_>) -> Option<Json> {
+fn effect(call: &mut RawCall<'_>) -> Result<Option<Json>, Failure> {
     let name = input(call, "name").unwrap_or_default();
-    let request = input(call, "request").filter(|request| !request.is_null())?;
+    let request = input(call, "request").filter(|request| !request.is_null());
+    let Some(request) = request else {
+        return Ok(None);
+    };
     // A durable run waits until there is something to give it.
     let given = |request: &Json| request.child("input").is_some_and(|input| !input.is_null());
     if name == Json::from("workflow") && !given(&request) {
-        return None;
+        return Ok(None);
     }
-    let hash = Json::from(request.digest().to_string());
-    let link = Link::from_json(call.outputs);
-    let output = link.map(|link| link.target(call.base));
-    let known = output.and_then(|output| {
-        let current = |transaction: &mut Transaction| transaction.get(&output);
-        call.transaction.quietly(current)
-    });
-    let is_same = known.as_ref().and_then(|known| known.child("requestHash")) == Some(&hash);
-    let known = known.filter(|_| is_same);
+    let output = Link::from_json(call.outputs).map(|link| link.target(call.base));
+    let notes = output.as_ref().unwrap_or(call.notes);
+    let known = call
+        .transaction
+        .quietly(|transaction| transaction.get(notes));
+    let part = |known: &Json, key: &str| known.child(key).cloned();
+    let known_hash = known.as_ref().and_then(|known| part(known, "requestHash"));
+    let hash = hash_of(&name, &request, known_hash.as_ref());
+    let known = known.filter(|_| known_hash.as_ref() == Some(&hash));
     let is_done =
-        known.as_ref().and_then(|known| known.child("pending")) == Some(&Json::Bool(false));
+        known.as_ref().and_then(|known| part(known, "pending")) == Some(Json::Bool(false));
     if !is_done {
-        let key = format!("{}/{}", call.node, request.digest()).into();
+        let key = format!("{}/{}", call.node, hash.as_str().unwrap_or_default());
         let request = Json::object([("name", name), ("request", request)]);
-        call.request(EffectRequest::new(key, request));
+        call.request(EffectRequest::new(key.into(), request));
     }
     let pending = || Json::object([("pending", Json::Bool(true)), ("requestHash", hash)]);
-    Some(known.unwrap_or_else(pending))
+    let value = known.unwrap_or_else(pending);
+    if output.is_none() {
+        let noted = |transaction: &mut Transaction| replace(transaction, call.notes, &value);
+        let noted = call.transaction.quietly(noted);
+        noted.map_err(|error| Failure::new("Write", error.to_string()))?;
+    }
+    Ok(Some(value))
+}
+
+/// What an effect is known by: its name and its request. A durable run is known by its request, which
+/// names the workflow; so is what was asked for before names counted.
+fn hash_of(name: &Json, request: &Json, known: Option<&Json>) -> Json {
+    let former = Json::from(request.digest().to_string());
+    if *name == Json::from("workflow") || known == Some(&former) {
+        return former;
+    }
+    let both = [("name", name.clone()), ("request", request.clone())];
+    Json::from(Json::object(both).digest().to_string())
 }
 
 /// An element of a list: what it is known by, and a link to it.
@@ -98,12 +119,13 @@ struct Element {
 
 /// The elements of the list; none if there is no list.
 fn elements(call: &mut RawCall<'_>) -> Option<Vec<Element>> {
-    let link = Link::from_json(call.inputs.child("list")?);
+    let given = call.input("list")?;
+    let link = Link::from_json(&given);
     let list = link.map_or_else(|| call.base.key("list"), |link| link.target(call.base));
     let found = resolve(call.transaction, &list, Follow::Every);
     let found = found.ok()?;
     call.transaction.record(&found.address, Extent::Whole);
-    let value = found.value.or_else(|| call.inputs.child("list").cloned())?;
+    let value = found.value.or(Some(given))?;
     let array = value.as_array()?.clone();
     let element = |(index, element): (usize, &Json)| known_by(&found.address, index, element);
     Some(array.iter().enumerate().map(element).collect())
@@ -139,7 +161,7 @@ fn children(call: &mut RawCall<'_>, elements: &[Element]) -> Result<Vec<CellAddr
         let message = format!("more than {} children", limit::CHILDREN_MAX);
         return Err(Failure::new(failure::kind::LIMIT, message));
     }
-    let params = call.inputs.child("params").cloned().unwrap_or_default();
+    let params = call.input("params").unwrap_or_default();
     let results = elements.iter().enumerate().map(|(index, element)| {
         call.run(ChildRequest {
             key: element.key.clone(),
@@ -156,8 +178,8 @@ fn children(call: &mut RawCall<'_>, elements: &[Element]) -> Result<Vec<CellAddr
 
 /// The value of an input, links followed.
 fn input(call: &mut RawCall<'_>, name: &str) -> Option<Json> {
-    let value = call.inputs.child(name)?;
-    match project_value(call.transaction, call.base, value, &Schema::any())? {
+    let value = call.input(name)?;
+    match project_value(call.transaction, call.base, &value, &Schema::any())? {
         Projected::Plain(value) => Some(value),
         _ => None,
     }

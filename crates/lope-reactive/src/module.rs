@@ -9,6 +9,7 @@ use lope_model::Failure;
 use crate::recipe::{BadRecipe, FunctionCode, FunctionModule, NodeModule};
 use lope_cells::address::CellAddress;
 use lope_cells::json::Json;
+use lope_cells::link::Link;
 use lope_cells::project::Projected;
 use lope_cells::transaction::{EffectRequest, Transaction};
 
@@ -19,17 +20,6 @@ pub type NativeFunction =
 
 /// A function in Rust that sees its inputs as cells and may start recipes.
 pub type RawFunction = dyn Fn(&mut RawCall<'_>) -> Result<Option<Json>, Failure> + Send + Sync;
-
-/// JavaScript, as the runner needs it.
-pub trait ScriptHost: fmt::Debug {
-    /// Calls the function that `source` is. No value means undefined.
-    fn call(
-        &mut self,
-        source: &Arc<str>,
-        arguments: &[Projected],
-        transaction: &mut Transaction,
-    ) -> Result<Option<Json>, Failure>;
-}
 
 /// A child that a node wants to have.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,12 +45,25 @@ pub struct RawCall<'a> {
     pub outputs: &'a Json,
     /// What names this node among all nodes of the space.
     pub node: &'a str,
+    /// Where an effect notes what it asked for, if its outputs are not one cell.
+    pub(crate) notes: &'a CellAddress,
     pub(crate) start: &'a mut StartChild<'a>,
     /// Effects that were asked for and are under way.
     pub(crate) requested: &'a BTreeSet<Arc<str>>,
 }
 
 impl RawCall<'_> {
+    /// The binding of an input, also if the inputs are one cell that holds all of them.
+    pub fn input(&self, name: &str) -> Option<Json> {
+        match Link::from_json(self.inputs) {
+            Some(link) => {
+                let path = link.path.join(name);
+                Some(Link { path, ..link }.to_json())
+            }
+            None => self.inputs.child(name).cloned(),
+        }
+    }
+
     /// Runs a recipe as a child of this node and gives its result cell. A child that a later call
     /// does not ask for is stopped.
     pub fn run(&mut self, request: ChildRequest) -> Result<CellAddress, Failure> {

@@ -1,8 +1,8 @@
 //! Process cells and the set of processes that run.
 //!
 //! A process cell is one document: `TYPE` (the recipe's id), `spell` (a link to the recipe's
-//! document), `argument`, `internal`, `resultRef`, and `errors`, `receipts` and `warnings` by node when there
-//! are any. The result cell's source leads to it. Which processes run is a document too, so that
+//! document), `argument`, `internal`, `resultRef`, and `errors`, `receipts`, `effects` and `warnings` by node
+//! when there are any. The result cell's source leads to it. Which processes run is a document too, so that
 //! whoever takes the space over knows.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,31 +111,101 @@ fn owner_of(entry: &Json) -> Option<ProcessOwner> {
     })
 }
 
-/// Notes that a process runs. One that was started in its own right is nobody's child any more.
+/// Where the running set counts what is started in its own right.
+const STARTS: &str = "starts";
+
+/// What brought a process about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartOfProcess {
+    /// How many processes lead from it up to one that was started in its own right.
+    pub depth: usize,
+    /// When that one was started, as a number that grows with every such start in its space; 0 for one that
+    /// was started before starts were counted.
+    pub number: u64,
+}
+
+/// What brought a process about, as a running set says.
+pub fn start_of(set: Option<&Json>, process: &EntityId) -> StartOfProcess {
+    let entry = |id: &EntityId| set.and_then(|set| set.child(id.as_str()));
+    let owner = |id: &EntityId| entry(id).and_then(owner_of).map(|owner| owner.process);
+    let mut depth = 0;
+    let mut root = process.clone();
+    while let Some(parent) = owner(&root).filter(|_| depth <= lope_cells::limit::DEPTH_MAX) {
+        depth += 1;
+        root = parent;
+    }
+    let number = entry(&root).and_then(|entry| entry.child("started")?.as_int());
+    StartOfProcess {
+        depth,
+        number: number.map_or(0, i64::cast_unsigned),
+    }
+}
+
+/// How a process is started.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessStart<'a> {
+    pub owner: Option<&'a ProcessOwner>,
+    /// What its owner asked for, as a digest.
+    pub asked: Option<&'a str>,
+    /// Whether it runs the recipe that it ran before.
+    pub is_same: bool,
+}
+
+/// Whether a process runs because its owner asked for the same before.
+pub fn is_asked(set: Option<&Json>, process: &EntityId, asked: &str) -> bool {
+    let entry = set.and_then(|set| set.child(process.as_str()));
+    let known = entry.and_then(|entry| entry.child("asked")?.as_str());
+    known == Some(asked)
+}
+
+/// Notes that a process runs. One that was started in its own right is nobody's child any more; if it begins
+/// with another recipe, it is started anew.
 pub fn mark_running(
     transaction: &mut Transaction,
     process: &CellAddress,
-    owner: Option<&ProcessOwner>,
+    start: ProcessStart<'_>,
 ) -> Result<(), WriteError> {
-    let set = running_set(&process.space);
-    let known = transaction.document(&set.space, &set.id);
-    let known = known
+    let at = running_set(&process.space);
+    let set = transaction.document(&at.space, &at.id);
+    let known = set
         .as_ref()
-        .and_then(|set| set.child(process.id.as_str()));
-    let is_elevated = known.is_some_and(|entry| owner_of(entry).is_none());
-    if owner.is_some() && is_elevated {
-        return Ok(());
-    }
-    let entry = owner.map_or_else(
-        || Json::object::<&str>([]),
-        |owner| {
-            Json::object([
+        .and_then(|set| set.child(process.id.as_str()).cloned());
+    let is_elevated = known
+        .as_ref()
+        .is_some_and(|entry| owner_of(entry).is_none());
+    let of_known = |key: &str| known.as_ref().and_then(|entry| entry.child(key)).cloned();
+    let asked = start.asked.map(Json::from).or_else(|| of_known("asked"));
+    let asked = asked.map(|asked| ("asked", asked));
+    let entry = match start.owner.filter(|_| !is_elevated) {
+        Some(owner) => {
+            let owner = [
                 ("parent", Json::from(owner.process.as_str())),
                 ("node", Json::from(owner.node as i64)),
-            ])
-        },
-    );
-    replace(transaction, &set.key(process.id.as_str()), &entry)
+            ];
+            Json::object(owner.into_iter().chain(asked))
+        }
+        None => {
+            let is_new = start.owner.is_none() && !start.is_same;
+            let started = match of_known("started").filter(|_| !is_new) {
+                Some(started) => started,
+                None => count_start(transaction, &at, set.as_ref())?,
+            };
+            Json::object([("started", started)].into_iter().chain(asked))
+        }
+    };
+    replace(transaction, &at.key(process.id.as_str()), &entry)
+}
+
+/// Counts a start.
+fn count_start(
+    transaction: &mut Transaction,
+    at: &CellAddress,
+    set: Option<&Json>,
+) -> Result<Json, WriteError> {
+    let before = set.and_then(|set| set.child(STARTS)?.as_int());
+    let started = Json::from(before.unwrap_or(0) + 1);
+    replace(transaction, &at.key(STARTS), &started)?;
+    Ok(started)
 }
 
 /// Notes that processes do not run any more, nor what they started, unless that was started in its
@@ -162,7 +232,7 @@ pub fn count_running(reads: &dyn Reads, space: &SpaceName) -> usize {
     let set = running_set(space);
     let set = reads.document(&set.space, &set.id);
     let set = set.as_ref().and_then(Json::as_object);
-    set.map_or(0, Object::len)
+    set.map_or(0, |set| set.len() - usize::from(set.contains_key(STARTS)))
 }
 
 /// The children that a node of a process has.
@@ -207,17 +277,7 @@ fn family(
 pub fn depth(reads: &dyn Reads, space: &SpaceName, process: &EntityId) -> usize {
     let set = running_set(space);
     let set = reads.document(&set.space, &set.id);
-    let owner = |id: &EntityId| {
-        let entry = set.as_ref().and_then(|set| set.child(id.as_str()));
-        entry.and_then(owner_of).map(|owner| owner.process)
-    };
-    let mut depth = 0;
-    let mut at = owner(process);
-    while let Some(parent) = at {
-        depth += 1;
-        at = owner(&parent).filter(|_| depth < lope_cells::limit::DEPTH_MAX);
-    }
-    depth
+    start_of(set.as_ref(), process).depth
 }
 
 /// The recipe id that a process cell records.

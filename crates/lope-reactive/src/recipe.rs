@@ -7,6 +7,7 @@
 
 mod builder;
 mod check;
+pub mod script;
 
 use std::sync::Arc;
 

@@ -7,11 +7,14 @@
 
 mod active_process;
 mod command;
+mod decided_role;
 mod discovery;
+mod effect_node;
 mod labels;
 mod node;
 mod offspring;
 mod report;
+mod roles;
 mod setup;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +25,7 @@ use thiserror::Error;
 
 use crate::limit;
 use crate::machine::{NOT_DEPLOYED, Nodes, PostAnswer, Program, SpaceCommand, StreamEvent};
-use crate::module::{Modules, ScriptHost};
+use crate::module::Modules;
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
@@ -33,6 +36,7 @@ use labels::worded;
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::javascript::ScriptHost;
 use lope_cells::json::Json;
 use lope_cells::read::Reads;
 use lope_cells::space::{Committed, DocumentChange, Spaces, Unrecorded};
@@ -41,6 +45,7 @@ use node::BoundNode;
 pub use node::run_request;
 use offspring::Offspring;
 pub use report::{FailingNode, NodeLine, ProcessReport};
+use roles::RoleIndex;
 
 /// Why a recipe was not run.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -118,6 +123,7 @@ pub struct RecipeRunner {
     /// What runs, by process cell.
     active: BTreeMap<EntityId, ActiveProcess>,
     nodes: BTreeMap<NodeKey, Arc<BoundNode>>,
+    roles: RoleIndex,
     /// Recipes that were read, by id.
     recipes: BTreeMap<Arc<str>, Arc<Recipe>>,
     /// Recipes that were met as values, by id.
@@ -142,6 +148,7 @@ impl RecipeRunner {
             scripts,
             active: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            roles: RoleIndex::default(),
             recipes: BTreeMap::new(),
             discovered: BTreeMap::new(),
             requested: BTreeSet::new(),
@@ -333,6 +340,7 @@ impl Program for RecipeRunner {
             if is_active.is_some_and(|active| !active.is_of(change.after.as_ref())) {
                 self.reconcile(&change.id, spaces, nodes);
             }
+            self.take_role_changes(change, spaces, nodes);
         }
     }
 
@@ -359,7 +367,8 @@ impl RecipeRunner {
             self.offspring
                 .replace(process, before, change.after.as_ref());
         }
-        for process in processes {
+        // Where children stand follows from who started them.
+        for process in self.offspring.with_descendants(processes) {
             if self.differs(&process, spaces) {
                 self.reconcile(&process, spaces, nodes);
             }

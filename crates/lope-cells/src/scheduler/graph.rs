@@ -6,10 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::node::NodeKey;
+use super::node::{NodeKey, NodePlace};
 
-/// Where a node stands in the order: rank, then generation, then registration.
-pub(super) type ReadyKey = (u32, u32, NodeKey);
+/// Where a node stands apart from the data: its place, then its registration.
+type Standing = (NodePlace, NodeKey);
+
+/// Where a node stands in the order: its rank, then the rest.
+pub(super) type ReadyKey = (u32, Standing);
 
 #[derive(Debug, Default)]
 pub(super) struct Graph {
@@ -25,7 +28,7 @@ pub(super) struct Graph {
 #[derive(Debug, Default)]
 struct Vertex {
     wanted: bool,
-    generation: u32,
+    place: NodePlace,
     reads_from: BTreeSet<NodeKey>,
     read_by: BTreeSet<NodeKey>,
     rank: u32,
@@ -35,12 +38,23 @@ struct Vertex {
 }
 
 impl Graph {
-    pub(super) fn add(&mut self, node: NodeKey, wanted: bool, parent: Option<NodeKey>) {
-        let generation = parent.and_then(|parent| self.vertices.get(&parent));
+    pub(super) fn add(
+        &mut self,
+        node: NodeKey,
+        wanted: bool,
+        place: NodePlace,
+        parent: Option<NodeKey>,
+    ) {
+        let parent = parent.and_then(|parent| self.vertices.get(&parent));
+        let below = parent.map_or(0, |parent| parent.place.generation + 1);
+        let generation = place.generation.max(below);
         let vertex = Vertex {
             wanted,
             live: wanted,
-            generation: generation.map_or(0, |parent| parent.generation + 1),
+            place: NodePlace {
+                generation,
+                ..place
+            },
             ..Vertex::default()
         };
         self.vertices.insert(node, vertex);
@@ -66,8 +80,11 @@ impl Graph {
     }
 
     pub(super) fn ready_key(&self, node: NodeKey) -> ReadyKey {
-        let vertex = &self.vertices[&node];
-        (vertex.rank, vertex.generation, node)
+        (self.vertices[&node].rank, self.standing(node))
+    }
+
+    fn standing(&self, node: NodeKey) -> Standing {
+        (self.vertices[&node].place, node)
     }
 
     pub(super) fn set_reads_from(&mut self, node: NodeKey, others: BTreeSet<NodeKey>) {
@@ -112,28 +129,31 @@ impl Graph {
         let misplaced = std::mem::take(&mut self.misplaced);
         let affected = self.closure(misplaced, |vertex| &vertex.read_by);
         let inside = |node: &&NodeKey| affected.contains(node);
-        let mut open: BTreeMap<NodeKey, usize> = affected
+        let count = |node: NodeKey| self.reads_from(node).iter().filter(inside).count();
+        let mut open: BTreeMap<Standing, usize> = affected
             .iter()
-            .map(|node| (*node, self.reads_from(*node).iter().filter(inside).count()))
+            .map(|node| (self.standing(*node), count(*node)))
             .collect();
-        let mut ready: BTreeSet<NodeKey> = open
+        let mut ready: BTreeSet<Standing> = open
             .iter()
             .filter(|(_, count)| **count == 0)
-            .map(|(node, _)| *node)
+            .map(|(standing, _)| *standing)
             .collect();
         // What is left when nobody is ready is around a cycle or behind one.
         let mut stuck = false;
-        while let Some(node) = ready.first().or_else(|| open.keys().next()).copied() {
-            stuck |= !ready.remove(&node);
+        while let Some(standing) = ready.first().or_else(|| open.keys().next()).copied() {
+            let (_, node) = standing;
+            stuck |= !ready.remove(&standing);
             let rank = self.rank_after(node, &open);
-            open.remove(&node);
+            open.remove(&standing);
             let vertex = self.vertex(node);
             (vertex.rank, vertex.in_cycle) = (rank, stuck);
             for reader in self.read_by(node) {
-                if let Some(count) = open.get_mut(reader) {
+                let reader = self.standing(*reader);
+                if let Some(count) = open.get_mut(&reader) {
                     *count -= 1;
                     if *count == 0 {
-                        ready.insert(*reader);
+                        ready.insert(reader);
                     }
                 }
             }
@@ -142,9 +162,9 @@ impl Graph {
     }
 
     /// The rank after all that `node` reads from, as far as these have one.
-    fn rank_after(&self, node: NodeKey, open: &BTreeMap<NodeKey, usize>) -> u32 {
+    fn rank_after(&self, node: NodeKey, open: &BTreeMap<Standing, usize>) -> u32 {
         let known = self.reads_from(node).iter();
-        let known = known.filter(|other| !open.contains_key(other));
+        let known = known.filter(|other| !open.contains_key(&self.standing(**other)));
         known
             .map(|other| self.vertices[other].rank + 1)
             .max()

@@ -30,10 +30,26 @@ pub enum NodeRole {
     Handler,
 }
 
+/// Where a node stands among those that the data does not put in order. What comes before is less: what is
+/// less deep, then what was started earlier, then what stands earlier in its recipe. It follows from the
+/// cells alone, so that it is the same whenever the space is taken up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodePlace {
+    /// How many started each other down to it.
+    pub generation: u32,
+    /// When whoever brought it about was started in its own right, as a number that grows with every such
+    /// start in the space.
+    pub started: u64,
+    /// Which of those that were brought about by the same start its process is.
+    pub branch: u64,
+    pub index: usize,
+}
+
 /// A node as it is registered.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
     pub role: NodeRole,
+    pub place: NodePlace,
     /// The node that started it; it runs before it if nothing else decides.
     pub parent: Option<NodeKey>,
     /// What it will probably read, until a run tells.

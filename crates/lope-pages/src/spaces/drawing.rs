@@ -29,7 +29,8 @@ pub(crate) fn of_process(report: &ProcessReport) -> BoxGraph {
         cell_box(&mut graph, &mut cells, written);
     }
     for (place, node) in report.nodes.iter().enumerate() {
-        for read in node.reads.iter().filter(|read| is_input(node, read)) {
+        let reads = node.reads.iter().filter(|read| is_input(node, read));
+        for read in reads.chain(&node.stream) {
             let from =
                 overlapping(&cells, read).unwrap_or_else(|| cell_box(&mut graph, &mut cells, read));
             graph.arrows.push((from, place));

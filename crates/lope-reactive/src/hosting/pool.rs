@@ -24,10 +24,10 @@ use super::directory::Directory;
 use super::effects::{EffectPerformer, RequestedEffect};
 use super::lease::HostIdentity;
 use super::on_runtime::OnRuntime;
-use crate::javascript::ScriptLimits;
 use crate::limit;
 use crate::machine::{NOT_DEPLOYED, SpaceAction, SpaceCommand};
 use crate::module::Modules;
+use lope_cells::javascript::ScriptLimits;
 
 /// Longest time between two looks for spaces that need a host.
 const POLL: Span = Span::from_secs(2);

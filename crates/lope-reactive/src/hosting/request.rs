@@ -16,10 +16,10 @@ use super::effects::EffectPerformer;
 use super::lease::LeaseView;
 use super::pool::{PoolOptions, SpacePool};
 use super::space_store::{SpaceStore, StoredReceipt};
-use crate::javascript::JavaScript;
 use crate::limit;
 use crate::machine::{Arrival, SpaceAction, SpaceCommand, SpaceMachine};
 use crate::runner::{ProcessReport, RecipeRunner};
+use lope_cells::javascript::JavaScript;
 
 /// Longest time between two looks for a receipt; a change of the store is told at once.
 const POLL: Duration = Duration::from_millis(250);

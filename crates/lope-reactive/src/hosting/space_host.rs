@@ -30,6 +30,8 @@ pub struct SpaceHost<P> {
     /// Events that the machine has and the inbox still holds, by number.
     fetched: BTreeMap<u64, FoundMessage>,
     inputs: Vec<SpaceInput>,
+    /// What is still to be told, because a turn that it came from failed later on.
+    told: Vec<SpaceOutput>,
     rows: DocumentRows,
     /// A wave that is to be saved, or was sent and not answered.
     unsaved: Option<UnsavedWave>,
@@ -73,6 +75,7 @@ impl<P: Program> SpaceHost<P> {
             machine,
             fetched: BTreeMap::new(),
             inputs: Vec::new(),
+            told: Vec::new(),
             rows: taken.rows,
             unsaved: None,
             is_unanswered: false,
@@ -92,17 +95,28 @@ impl<P: Program> SpaceHost<P> {
 
     /// Does what can be done now: events, computations, saves. Gives what the machine tells.
     pub async fn turn(&mut self, now: Timestamp) -> Result<Vec<SpaceOutput>, HostError> {
-        let mut told = self.slice(now).await?;
-        while self.is_settling() {
-            told.extend(self.slice(now).await?);
+        let mut told = Vec::new();
+        loop {
+            match self.slice(now).await {
+                Ok(more) => told.extend(more),
+                Err(error) => return Err(self.tell_later(told, error)),
+            }
+            if !self.is_settling() {
+                return Ok(told);
+            }
         }
-        Ok(told)
+    }
+
+    /// What was to be told when something failed is told next time: it is on disk.
+    fn tell_later(&mut self, mut told: Vec<SpaceOutput>, error: HostError) -> HostError {
+        told.append(&mut self.told);
+        self.told = told;
+        error
     }
 
     /// Does a part of what can be done now, unless that is little: whoever hosts many spaces, or is to
     /// stop, need not wait for one that has very much to do.
     pub async fn slice(&mut self, now: Timestamp) -> Result<Vec<SpaceOutput>, HostError> {
-        let mut told = Vec::new();
         loop {
             if !self.is_settling() {
                 self.save(now).await?;
@@ -117,7 +131,7 @@ impl<P: Program> SpaceHost<P> {
                 match output {
                     SpaceOutput::Save(wave) => self.unsaved = Some(self.planned(wave)?),
                     SpaceOutput::Refused(event) => self.forget(&event.id),
-                    other => told.push(other),
+                    other => self.told.push(other),
                 }
             }
             let is_due = self
@@ -125,7 +139,7 @@ impl<P: Program> SpaceHost<P> {
                 .next_deadline(now)
                 .is_some_and(|due| due <= now);
             if !is_settled || (self.unsaved.is_none() && !is_due) {
-                return Ok(told);
+                return Ok(std::mem::take(&mut self.told));
             }
         }
     }
@@ -154,7 +168,10 @@ impl<P: Program> SpaceHost<P> {
         let mut told = Vec::new();
         loop {
             let now = clock.now();
-            told.extend(self.turn(now).await?);
+            match self.turn(now).await {
+                Ok(more) => told.extend(more),
+                Err(error) => return Err(self.tell_later(told, error)),
+            }
             if self.is_idle(now) && self.fetched.is_empty() {
                 return Ok(told);
             }

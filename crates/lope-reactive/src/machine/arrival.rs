@@ -128,6 +128,11 @@ impl<P: Program> SpaceMachine<P> {
                 self.events.put_back(now, event);
                 return false;
             }
+            // What ran may have decided that somebody else handles the stream, or nobody.
+            if self.nodes.handler_of(&event.stream) != Some(handler) {
+                self.events.put_back(now, event);
+                return true;
+            }
         }
         let mut transaction = self.spaces.begin_in(&self.space);
         let result = self.program.handle(handler, &event, &mut transaction);

@@ -5,22 +5,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::RecipeRunner;
+use super::decided_role::DecidedRole;
 use super::node::{BoundNode, NamedPart, NodeWork};
-use crate::binding::{bind, links_in, stream_in, targets};
+use super::roles::decide_role;
+use crate::binding::{bind, links_in};
 use crate::machine::Nodes;
-use crate::process::{entries, entry, recorded_type};
+use crate::process::{entries, entry, recorded_type, start_of};
 use crate::recipe::{NodeModule, Recipe, RecipeNode};
-use crate::scheduler::{NodeKey, NodeRole, NodeSpec};
+use crate::scheduler::{NodeKey, NodePlace, NodeRole, NodeSpec};
 use lope_cells::address::CellAddress;
 use lope_cells::id::EntityId;
 use lope_cells::json::Json;
 use lope_cells::link::Link;
+use lope_cells::nodes::HandlerSpec;
 use lope_cells::path::CellPath;
 use lope_cells::project::ArgumentPart;
 use lope_cells::read::has_links;
-use lope_cells::resolve::{Follow, is_elsewhere, resolve_within};
-use lope_cells::space::Spaces;
-use lope_cells::transaction::{ReadLog, Transaction};
+use lope_cells::space::{DocumentChange, Spaces};
+use lope_cells::transaction::ReadLog;
+use lope_model::Digest;
 
 /// A process whose nodes are in place.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(super) struct ActiveProcess {
     recipe: Arc<str>,
     /// Whether somebody started it in its own right, so that its result is wanted.
     is_elevated: bool,
+    /// Where its nodes stand among others.
+    place: NodePlace,
     /// Its nodes, with their place in the recipe.
     pub(super) nodes: Vec<(usize, NodeKey)>,
     observer: Option<NodeKey>,
@@ -38,6 +43,18 @@ impl ActiveProcess {
     pub(super) fn is_of(&self, process: Option<&Json>) -> bool {
         let recorded = process.and_then(|process| process.child("TYPE"));
         recorded.and_then(Json::as_str) == Some(&*self.recipe)
+    }
+}
+
+/// Where the nodes of a process stand.
+fn place_of(set: Option<&Json>, process: &EntityId) -> NodePlace {
+    let start = start_of(set, process);
+    let branch = Digest::of(process.as_str().as_bytes()).short();
+    NodePlace {
+        generation: start.depth as u32,
+        started: start.number,
+        branch: if start.depth == 0 { 0 } else { branch },
+        index: 0,
     }
 }
 
@@ -59,7 +76,9 @@ impl RecipeRunner {
             (None, None) => false,
             (Some(active), Some(owner)) => {
                 let stored = spaces.snapshot().document(&self.space, process);
-                !active.is_of(stored) || active.is_elevated != owner.is_none()
+                !active.is_of(stored)
+                    || active.is_elevated != owner.is_none()
+                    || active.place != place_of(set, process)
             }
             _ => true,
         }
@@ -75,37 +94,81 @@ impl RecipeRunner {
         let stored = spaces.snapshot().document(&self.space, process);
         let recipe = recorded_type(stored).and_then(|id| self.recipe(&id, spaces));
         let Some(recipe) = recipe else { return };
-        let parent = owner.as_ref().and_then(|owner| {
-            let active = self.active.get(&owner.process)?;
-            active.nodes.first().map(|(_, node)| *node)
-        });
+        let place = place_of(set, process);
         let at = CellAddress::document(self.space.clone(), process.clone());
         let mut active = ActiveProcess {
             recipe: recipe.id.clone(),
             is_elevated: owner.is_none(),
+            place,
             nodes: Vec::new(),
             observer: None,
         };
         for (index, part) in recipe.nodes.iter().enumerate() {
-            let Some(bound) = self.bind_node(index, part, &at) else {
+            let Some(mut bound) = self.bind_node(index, part, &at) else {
                 continue;
             };
             self.discover_in(&bound.inputs);
-            let key = register(&bound, parent, Some(&recipe.id), spaces, nodes);
-            active.nodes.push((index, key.0));
-            self.nodes.insert(key.0, Arc::new(key.1));
+            bound.recipe = Some(Arc::clone(&recipe.id));
+            bound.place = NodePlace { index, ..place };
+            active
+                .nodes
+                .push((index, self.put_in(bound, spaces, nodes)));
         }
         let result = stored.and_then(|stored| stored.child("resultRef"));
         let result = result
             .and_then(Link::from_json)
             .map(|link| link.target(&at));
         if let Some(result) = result.filter(|_| active.is_elevated) {
-            let observer = BoundNode::observer(at, result);
-            let (key, bound) = register(&observer, None, None, spaces, nodes);
-            active.observer = Some(key);
-            self.nodes.insert(key, Arc::new(bound));
+            let mut observer = BoundNode::observer(at, result);
+            observer.place = NodePlace {
+                index: observer.index,
+                ..place
+            };
+            active.observer = Some(self.put_in(observer, spaces, nodes));
         }
         self.active.insert(process.clone(), active);
+    }
+
+    /// Puts a node in as what the cells say it is.
+    fn put_in(&mut self, mut bound: BoundNode, spaces: &Spaces, nodes: &mut Nodes) -> NodeKey {
+        let mut looking = spaces.begin();
+        bound.role = decide_role(&bound, &mut looking);
+        let key = register(&bound, spaces, nodes);
+        self.roles.insert(key, &looking);
+        self.nodes.insert(key, Arc::new(bound));
+        key
+    }
+
+    /// Puts nodes in anew that are something else after a change.
+    pub(super) fn take_role_changes(
+        &mut self,
+        change: &DocumentChange,
+        spaces: &Spaces,
+        nodes: &mut Nodes,
+    ) {
+        for node in self.roles.concerned(change) {
+            let Some(bound) = self.nodes.get(&node).cloned() else {
+                continue;
+            };
+            if decide_role(&bound, &mut spaces.begin()) == bound.role {
+                continue;
+            }
+            self.take_out(node, nodes);
+            let fresh = self.put_in(BoundNode::clone(&bound), spaces, nodes);
+            if let Some(active) = self.active.get_mut(&bound.process.id) {
+                let known = active.nodes.iter_mut().map(|(_, known)| known);
+                let mut known = known.chain(active.observer.as_mut());
+                if let Some(known) = known.find(|known| **known == node) {
+                    *known = fresh;
+                }
+            }
+        }
+    }
+
+    fn take_out(&mut self, node: NodeKey, nodes: &mut Nodes) {
+        nodes.remove(node);
+        self.nodes.remove(&node);
+        self.roles.remove(node);
     }
 
     pub(super) fn deactivate(&mut self, process: &EntityId, nodes: &mut Nodes) {
@@ -116,8 +179,7 @@ impl RecipeRunner {
         self.requested.retain(|key| !key.starts_with(&own));
         let keys = active.nodes.into_iter().map(|(_, key)| key);
         for key in keys.chain(active.observer) {
-            nodes.remove(key);
-            self.nodes.remove(&key);
+            self.take_out(key, nodes);
         }
     }
 
@@ -173,7 +235,9 @@ impl RecipeRunner {
             base,
             inputs,
             outputs,
-            stream: None,
+            role: DecidedRole::default(),
+            place: NodePlace::default(),
+            recipe: None,
         })
     }
 }
@@ -197,71 +261,42 @@ fn workflow_request(name: &Arc<str>, inputs: Json) -> Json {
     Json::object([("name", Json::from("workflow")), ("request", request)])
 }
 
-/// Whether something of what a node writes goes into another space.
-fn writes_elsewhere(bound: &BoundNode, looking: &mut Transaction) -> bool {
-    let home = &bound.base.space;
-    targets(&bound.outputs, &bound.base).iter().any(|target| {
-        let found = resolve_within(looking, target, Follow::Redirects, Some(home));
-        found.is_ok_and(|found| is_elsewhere(&found.address, home))
-    })
-}
-
-/// Registers a node with what it will probably read and what it writes; as a handler if one of its
-/// inputs is a stream.
-fn register(
-    bound: &BoundNode,
-    parent: Option<NodeKey>,
-    recipe: Option<&Arc<str>>,
-    spaces: &Spaces,
-    nodes: &mut Nodes,
-) -> (NodeKey, BoundNode) {
-    let mut looking = spaces.begin();
-    let mut bound = bound.clone();
-    let stream = match &bound.work {
-        NodeWork::Function(function) => {
-            let schema = function.argument_schema.as_ref();
-            stream_in(&mut looking, &bound.inputs, &bound.base, schema)
-        }
-        NodeWork::Raw(_) | NodeWork::Effect(_) | NodeWork::Passthrough | NodeWork::Observer => None,
-    };
-    if let Some((at, stream)) = stream {
-        let reads = reads_of(&bound, Some(&at), spaces);
-        bound.stream = Some(at);
-        let key = match recipe {
-            Some(recipe) => {
-                let name = bound.named(recipe);
-                nodes.add_named_handler(stream, reads, parent, name)
-            }
-            None => nodes.add_handler(stream, reads, parent),
+/// Registers a node as what it was found to be, with what it will probably read and what it writes.
+fn register(bound: &BoundNode, spaces: &Spaces, nodes: &mut Nodes) -> NodeKey {
+    let stream = bound.role.stream.as_ref();
+    let reads = reads_of(bound, stream.map(|(at, _)| at), spaces);
+    if let Some((_, stream)) = stream {
+        let spec = HandlerSpec {
+            stream: stream.clone(),
+            reads,
+            place: bound.place,
         };
-        return (key, bound);
+        return match bound.named() {
+            Some(name) => nodes.add_named_handler(spec, name),
+            None => nodes.add_handler(spec),
+        };
     }
     let role = match bound.work {
         NodeWork::Observer | NodeWork::Effect(_) => NodeRole::Observer,
+        // Whether somebody wants what is written elsewhere is not known here.
+        _ if bound.role.leads_out => NodeRole::Observer,
         NodeWork::Function(_) | NodeWork::Raw(_) | NodeWork::Passthrough => NodeRole::Computation,
-    };
-    // Whether somebody wants what is written elsewhere is not known here.
-    let role = if writes_elsewhere(&bound, &mut looking) {
-        NodeRole::Observer
-    } else {
-        role
     };
     let spec = NodeSpec {
         role,
-        parent,
-        reads: reads_of(&bound, None, spaces),
-        writes: targets(&bound.outputs, &bound.base),
+        place: bound.place,
+        parent: None,
+        reads,
+        writes: bound.role.writes.clone(),
     };
-    let key = match recipe {
-        Some(recipe) => {
-            let name = bound.named(recipe);
+    match bound.named() {
+        Some(name) => {
             // What was asked for and is not done is asked for again.
-            let may_rest = bound.why_pending(&mut looking).is_none();
+            let may_rest = bound.why_pending(&mut spaces.begin()).is_none();
             nodes.add_named(spec, name, spaces.snapshot(), may_rest)
         }
         None => nodes.add(spec),
-    };
-    (key, bound)
+    }
 }
 
 fn reads_of(bound: &BoundNode, without: Option<&CellPath>, spaces: &Spaces) -> ReadLog {

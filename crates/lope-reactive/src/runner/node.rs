@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lope_model::{Failure, failure};
 
+use super::decided_role::DecidedRole;
 use super::setup::{Launch, set_up};
 use super::{RecipeError, RecipeOptions, RecipeRunner};
 use crate::binding::{links_in, place_of, send};
@@ -13,6 +14,7 @@ use crate::machine::{NodeName, PostAnswer, StreamEvent};
 use crate::module::{ChildRequest, RawCall};
 use crate::process::{ProcessOwner, child_result, mark_stopped, process_of};
 use crate::recipe::{FunctionCode, FunctionModule, Recipe, is_recipe};
+use crate::scheduler::NodePlace;
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::EntityId;
@@ -23,7 +25,6 @@ use lope_cells::project::{ArgumentPart, Projected, observe, project_parts, proje
 use lope_cells::read::{Reads, has_links};
 use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
-use lope_cells::wording::error_text;
 use lope_cells::write::replace;
 
 /// A node of a recipe, tied to the cells of one process.
@@ -36,8 +37,11 @@ pub(super) struct BoundNode {
     pub(super) outputs: Json,
     /// Where the inputs stand: an inline document that holds them.
     pub(super) base: CellAddress,
-    /// Which input is the stream, if one is.
-    pub(super) stream: Option<CellPath>,
+    /// What the cells say it is.
+    pub(super) role: DecidedRole,
+    pub(super) place: NodePlace,
+    /// The recipe that it is of; none for whoever looks at a result.
+    pub(super) recipe: Option<Arc<str>>,
     /// The inputs entry by entry, if they are so simple, and the one cell that the outputs are, if
     /// they are: found out once instead of with every run.
     pub(super) parts: Option<Arc<[NamedPart]>>,
@@ -76,7 +80,9 @@ impl BoundNode {
             work: NodeWork::Observer,
             inputs,
             outputs: Json::Null,
-            stream: None,
+            role: DecidedRole::default(),
+            place: NodePlace::default(),
+            recipe: None,
             parts: None,
             output: None,
         }
@@ -92,7 +98,7 @@ impl BoundNode {
         let Some(event) = event else {
             return Some(project_parts(transaction, parts));
         };
-        let stream = self.stream.as_ref().filter(|stream| stream.len() == 1)?;
+        let stream = self.stream().filter(|stream| stream.len() == 1)?;
         if has_links(&event.payload) {
             return None;
         }
@@ -103,7 +109,11 @@ impl BoundNode {
     }
 
     /// Writes a result where the outputs say; what is undefined is removed.
-    fn send(&self, transaction: &mut Transaction, value: Option<&Json>) -> Result<(), WriteError> {
+    pub(super) fn send(
+        &self,
+        transaction: &mut Transaction,
+        value: Option<&Json>,
+    ) -> Result<(), WriteError> {
         match (&self.output, value) {
             (Some(output), Some(value)) => transaction.set(output, value),
             (Some(output), None) => transaction.remove(output),
@@ -143,49 +153,16 @@ impl BoundNode {
         format!("{}/{}", self.process.id, self.index)
     }
 
-    pub(super) fn named(&self, recipe: &Arc<str>) -> NodeName {
-        NodeName {
+    pub(super) fn named(&self) -> Option<NodeName> {
+        Some(NodeName {
             name: self.name().into(),
-            recipe: Arc::clone(recipe),
-        }
+            recipe: self.recipe.clone()?,
+        })
     }
 
-    /// Whether it waits for the effect whose request has this hash.
-    pub(super) fn awaits(&self, hash: &str, transaction: &mut Transaction) -> bool {
-        let output = Link::from_json(&self.outputs);
-        let known = output.and_then(|output| transaction.get(&output.target(&self.base)));
-        let part = |key: &str| known.as_ref().and_then(|known| known.child(key));
-        let wanted = part("requestHash").and_then(Json::as_str);
-        wanted == Some(hash) && part("pending") == Some(&Json::Bool(true))
-    }
-
-    /// What kept an effect from beginning is over.
-    pub(super) fn forget_early(&self, transaction: &mut Transaction) -> Result<(), WriteError> {
-        match Link::from_json(&self.outputs) {
-            Some(output) => transaction.remove(&output.target(&self.base).key("error")),
-            None => Ok(()),
-        }
-    }
-
-    /// Puts the outcome of an effect that it waits for where it said. One that comes too early is a reason
-    /// to wait.
-    pub(super) fn record_effect(
-        &self,
-        hash: &str,
-        outcome: &Result<Json, Failure>,
-        is_early: bool,
-        transaction: &mut Transaction,
-    ) -> Result<(), WriteError> {
-        let (key, value) = match outcome {
-            Ok(result) => ("result", result.clone()),
-            Err(failure) => ("error", described(failure)),
-        };
-        let done = Json::object([
-            ("pending", Json::Bool(is_early)),
-            ("requestHash", hash.into()),
-            (key, value),
-        ]);
-        self.send(transaction, Some(&done))
+    /// Which input is the stream, if one is.
+    fn stream(&self) -> Option<&CellPath> {
+        self.role.stream.as_ref().map(|(at, _)| at)
     }
 
     /// Notes what became of a message to another space: the last one that was handled, and the last one
@@ -216,19 +193,6 @@ impl BoundNode {
         Ok(())
     }
 
-    /// Whether it is an effect that was asked for and is not done: why it has to run then.
-    pub(super) fn why_pending(&self, transaction: &mut Transaction) -> Option<String> {
-        let NodeWork::Effect(_) = self.work else {
-            return None;
-        };
-        let output = Link::from_json(&self.outputs)?.target(&self.base);
-        let output = transaction.get(&output)?;
-        let is_pending = output.child("pending") == Some(&Json::Bool(true));
-        let error = output.child("error").map(error_text);
-        let error = error.map_or_else(String::new, |error| format!(": {error}"));
-        is_pending.then(|| format!("what it asked for is not done{error}"))
-    }
-
     /// What the function is called with, read through its schema.
     fn arguments(
         &self,
@@ -245,7 +209,7 @@ impl BoundNode {
         };
         match event.filter(|_| function.is_handler) {
             Some(event) => {
-                let context = context_of(inputs, self.stream.as_ref());
+                let context = context_of(inputs, self.stream());
                 vec![read(&event.payload, &any), read(&context, schema)]
             }
             None => vec![read(inputs, schema)],
@@ -261,7 +225,7 @@ impl BoundNode {
 
     /// The inputs with the event in place of the stream.
     fn inputs_with(&self, event: Option<&StreamEvent>) -> Json {
-        let (Some(at), Some(event)) = (&self.stream, event) else {
+        let (Some(at), Some(event)) = (self.stream(), event) else {
             return self.inputs.clone();
         };
         let mut inputs = Some(self.inputs.clone());
@@ -299,11 +263,18 @@ impl RecipeRunner {
                 called.value
             }
         };
-        let mut found = FoundInResult::default();
+        let mut found = FoundInResult {
+            event: event.map(|event| Arc::clone(&event.id)),
+            ..FoundInResult::default()
+        };
         let value = value.map(|value| found.look_through(value, node));
         self.discover(&found.recipes);
         // All at once, before the first is set up: what is refused costs little.
-        self.validate_children(kept.len() + found.requests.len(), node)?;
+        let count = match event {
+            Some(_) => self.children_with(&found.requests, node, transaction),
+            None => kept.len() + found.requests.len(),
+        };
+        self.validate_children(count, node)?;
         for request in found.requests {
             self.start_child(node, request, transaction, &mut kept)?;
         }
@@ -334,6 +305,7 @@ impl RecipeRunner {
             transaction,
             outputs: &node.outputs,
             node: &node.name(),
+            notes: &node.effect_notes(),
             start: &mut start,
             requested: &self.requested,
         })?;
@@ -361,6 +333,22 @@ impl RecipeRunner {
                 native(&joined(arguments), transaction)
             }
         }
+    }
+
+    /// How many children a handler has with those that it asks for: it keeps the ones that it has.
+    fn children_with(
+        &self,
+        requests: &[ChildRequest],
+        node: &BoundNode,
+        transaction: &Transaction,
+    ) -> usize {
+        let known = self.offspring.of(&node.process.id, node.index);
+        let is_new = |request: &&ChildRequest| {
+            let result = child_result(&node.owner(), &node.process.space, &request.key);
+            let process = process_of(transaction, &result).id;
+            !known.is_some_and(|known| known.contains(&process))
+        };
+        known.map_or(0, BTreeSet::len) + requests.iter().filter(is_new).count()
     }
 
     /// Whether a node may have so many children.
@@ -455,6 +443,8 @@ fn recipe_document(recipe: &Json, base: &CellAddress, transaction: &mut Transact
 struct FoundInResult {
     requests: Vec<ChildRequest>,
     recipes: Vec<Json>,
+    /// The event that led to the result.
+    event: Option<Arc<str>>,
 }
 
 impl FoundInResult {
@@ -463,6 +453,18 @@ impl FoundInResult {
     fn look_through(&mut self, value: Json, node: &BoundNode) -> Json {
         let replaced = self.replaced(&value, &CellPath::root(), node);
         replaced.unwrap_or(value)
+    }
+
+    /// What a child is called that has no key: the place where it is asked for, and the event if one led
+    /// to it.
+    fn key_at(&self, at: &CellPath) -> Json {
+        match &self.event {
+            Some(event) => Json::object([
+                ("at", at.to_json()),
+                ("event", Json::from(Arc::clone(event))),
+            ]),
+            None => at.to_json(),
+        }
     }
 
     fn replaced(&mut self, value: &Json, at: &CellPath, node: &BoundNode) -> Option<Json> {
@@ -482,7 +484,7 @@ impl FoundInResult {
         };
         let part = |key: &str| request.child(key).cloned();
         let request = ChildRequest {
-            key: part("key").unwrap_or_else(|| at.to_json()),
+            key: part("key").unwrap_or_else(|| self.key_at(at)),
             recipe: part("recipe")?,
             argument: part("argument").unwrap_or_else(|| Json::object::<&str>([])),
         };

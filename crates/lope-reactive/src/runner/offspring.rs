@@ -29,6 +29,27 @@ impl Offspring {
         self.children.get(process)?.get(&node)
     }
 
+    /// Some processes and all that they started, however deep.
+    pub(super) fn with_descendants(&self, of: BTreeSet<EntityId>) -> BTreeSet<EntityId> {
+        let mut open: Vec<EntityId> = of.into_iter().collect();
+        let mut found = BTreeSet::new();
+        while let Some(next) = open.pop() {
+            let children = self
+                .children
+                .get(&next)
+                .into_iter()
+                .flat_map(BTreeMap::values);
+            open.extend(
+                children
+                    .flatten()
+                    .filter(|child| !found.contains(*child))
+                    .cloned(),
+            );
+            found.insert(next);
+        }
+        found
+    }
+
     /// How many processes are children of others.
     pub(super) fn len(&self) -> usize {
         self.count

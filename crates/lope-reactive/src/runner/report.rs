@@ -1,7 +1,7 @@
 //! What runs in a space, told to people: processes, their nodes, why each ran or does not, and what
 //! fails in everything that a process started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
@@ -9,10 +9,13 @@ use lope_cells::id::EntityId;
 use lope_cells::json::{Json, Object};
 use lope_cells::labels::CellLabels;
 use lope_cells::link::Link;
+use lope_cells::overlaps::CellOverlaps;
+use lope_cells::read::Extent;
 use lope_cells::space::{Spaces, Unrecorded};
 use serde::Serialize;
 
 use super::RecipeRunner;
+use super::active_process::ActiveProcess;
 use super::labels::{add_children, labels_of};
 use super::node::described;
 use super::setup::nested_recipe;
@@ -87,8 +90,10 @@ pub struct NodeLine {
     pub reads: Vec<String>,
     /// Where it writes; for a handler, where it wrote when it last wrote.
     pub writes: Vec<String>,
-    /// The nodes of the same process whose writes it reads.
+    /// The nodes of the same process whose writes it reads, or whose events it handles.
     pub after: Vec<usize>,
+    /// The stream whose events a handler takes.
+    pub stream: Option<String>,
     /// The last event of a handler.
     pub event: Option<String>,
     /// The event that a handler failed with last, and why.
@@ -155,12 +160,21 @@ impl RecipeRunner {
             .map(|(index, key)| (*key, *index))
             .collect();
         let keys: BTreeMap<usize, NodeKey> = active.nodes.iter().copied().collect();
+        let handlers = self.handlers_of(active, telling.nodes);
         let lines = recipe.nodes.iter().enumerate().map(|(index, part)| {
             let key = keys.get(&index);
             let known = key.and_then(|key| line(*key, telling, &places));
             let bound = key.and_then(|key| self.nodes.get(key));
             let asked = bound.and_then(|bound| bound.why_pending(&mut telling.spaces.begin()));
-            let line = known.unwrap_or_else(|| self.silent_line(index, part, &at, telling));
+            let mut line = known.unwrap_or_else(|| self.silent_line(index, part, &at, telling));
+            let stream = bound.and_then(|bound| bound.role.stream.as_ref());
+            if let Some(key) = key {
+                let before = handlers.before(*key, stream.map(|(_, at)| at), telling.nodes);
+                line.after
+                    .extend(before.into_iter().filter(|before| *before != index));
+                line.after.sort_unstable();
+                line.after.dedup();
+            }
             let error = errors.child(&index.to_string()).cloned();
             let sent = receipts.child(&index.to_string()).cloned();
             NodeLine {
@@ -168,6 +182,7 @@ impl RecipeRunner {
                 module: part.module.kind().to_owned(),
                 error,
                 sent,
+                stream: stream.map(|(_, at)| telling.labels.cell(at)),
                 pending: asked.or(line.pending),
                 ..line
             }
@@ -186,6 +201,23 @@ impl RecipeRunner {
             failing: 0,
             warnings,
         })
+    }
+
+    /// The handlers among the nodes of a process, by what they write.
+    fn handlers_of(&self, active: &ActiveProcess, nodes: &Nodes) -> WritingHandlers {
+        let mut handlers = WritingHandlers::default();
+        for (index, key) in &active.nodes {
+            let bound = self.nodes.get(key);
+            let Some(bound) = bound.filter(|bound| bound.role.stream.is_some()) else {
+                continue;
+            };
+            let written = nodes.handled(*key).into_iter();
+            let written = written.flat_map(|note| &note.writes);
+            for at in bound.role.writes.iter().chain(written) {
+                handlers.0.insert(at.clone(), *index);
+            }
+        }
+        handlers
     }
 
     /// A node that the scheduler does not have: a recipe with a process of its own, or one that is
@@ -217,6 +249,28 @@ impl RecipeRunner {
             writes: writes.iter().map(|at| telling.labels.cell(at)).collect(),
             ..NodeLine::default()
         }
+    }
+}
+
+/// The handlers of a process, by the cells that they write and the streams that they send to.
+#[derive(Debug, Default)]
+struct WritingHandlers(CellOverlaps<usize>);
+
+impl WritingHandlers {
+    /// Those whose writes a node reads, or whose events it handles.
+    fn before(
+        &self,
+        node: NodeKey,
+        stream: Option<&CellAddress>,
+        nodes: &Nodes,
+    ) -> BTreeSet<usize> {
+        let reads = nodes.scheduler.reads(node).into_iter().flatten();
+        let reads = reads.flat_map(|(at, extent)| match extent {
+            Extent::Link | Extent::Shape => self.0.above(at),
+            Extent::Keys | Extent::Links | Extent::Whole => self.0.around(at),
+        });
+        let stream = stream.into_iter().flat_map(|at| self.0.above(at));
+        reads.chain(stream).collect()
     }
 }
 

@@ -9,8 +9,8 @@ use crate::binding::{bind, redirected, send};
 use crate::limit;
 use crate::module::Modules;
 use crate::process::{
-    ProcessOwner, child_result, children, count_running, depth, mark_running, mark_stopped,
-    process_of, recorded_type, source_of,
+    ProcessOwner, ProcessStart, child_result, children, count_running, depth, is_asked,
+    mark_running, mark_stopped, process_of, recorded_type, running_set, source_of,
 };
 use crate::recipe::{NodeModule, Recipe, RecipeNode};
 use lope_cells::address::CellAddress;
@@ -29,6 +29,26 @@ pub(super) struct Launch {
     pub(super) result: CellAddress,
     /// The node that starts it, if one does.
     pub(super) owner: Option<ProcessOwner>,
+}
+
+impl Launch {
+    /// What a node asks for, as a digest: asked for again, it is left as it is.
+    fn asked(&self, recipe: &Recipe) -> Option<String> {
+        self.owner.as_ref()?;
+        let argument = self.argument.clone().unwrap_or_default();
+        let asked = [
+            ("recipe", Json::from(recipe.id.clone())),
+            ("argument", argument),
+        ];
+        Some(Json::object(asked).digest().to_string())
+    }
+}
+
+/// Whether a child runs as its node asks for it.
+fn is_kept(transaction: &Transaction, process: &CellAddress, asked: Option<&str>) -> bool {
+    let set = running_set(&process.space);
+    let set = transaction.document(&set.space, &set.id);
+    asked.is_some_and(|asked| is_asked(set.as_ref(), &process.id, asked))
 }
 
 /// The recipe that the process cell of a result cell records.
@@ -58,10 +78,16 @@ pub(super) fn set_up(
     let warnings = missing_modules(recipe, modules, options)?;
     let process = process_of(transaction, &launch.result);
     let base = launch.result.clone();
-    let argument = launch.argument.map(|argument| redirected(&argument, &base));
+    let asked = launch.asked(recipe);
     let stored = transaction.document(&process.space, &process.id);
-    let fields = fields(recipe, stored.as_ref(), argument, &process, &base);
     let is_same = recorded_type(stored.as_ref()).as_ref() == Some(&recipe.id);
+    if is_same && is_kept(transaction, &process, asked.as_deref()) {
+        // What people changed in it since stays as they left it.
+        set_up_nested(transaction, modules, recipe, &process, options)?;
+        return Ok(());
+    }
+    let argument = launch.argument.map(|argument| redirected(&argument, &base));
+    let fields = fields(recipe, stored.as_ref(), argument, &process, &base);
     for (key, value) in fields {
         replace(transaction, &process.key(key), &value)?;
     }
@@ -71,7 +97,12 @@ pub(super) fn set_up(
     let source = source_of(&base);
     replace(transaction, &source, &Link::to(&process, &source).to_json())?;
     replace(transaction, &base, &bind(&recipe.result, &process))?;
-    mark_running(transaction, &process, launch.owner.as_ref())?;
+    let start = ProcessStart {
+        owner: launch.owner.as_ref(),
+        asked: asked.as_deref(),
+        is_same,
+    };
+    mark_running(transaction, &process, start)?;
     if depth(transaction, &process.space, &process.id) > limit::PROCESS_DEPTH_MAX {
         return Err(RecipeError::TooDeep);
     }
@@ -126,18 +157,12 @@ fn fields(
     let kept = |key: &str| stored.and_then(|stored| stored.child(key)).cloned();
     let defaults = recipe.argument_schema.as_ref();
     let defaults = defaults.and_then(Schema::default_value);
-    let internal = [
-        defaults
-            .as_ref()
-            .and_then(|defaults| defaults.child("internal"))
-            .cloned(),
-        recipe.initial.clone(),
-        is_same.then(|| kept("internal")).flatten(),
-    ];
-    let internal = internal
-        .into_iter()
-        .flatten()
-        .reduce(|below, above| merge(&below, &above));
+    let below = defaults.as_ref();
+    let below = below.and_then(|defaults| defaults.child("internal").cloned());
+    let seeds = [below, recipe.initial.clone()].into_iter().flatten();
+    // What was stored has them in it, as far as nobody took them away since.
+    let internal = is_same.then(|| kept("internal")).flatten();
+    let internal = internal.or_else(|| seeds.reduce(|below, above| merge(&below, &above)));
     let argument = match argument {
         Some(argument) => Some(defaults.map_or(argument.clone(), |below| merge(&below, &argument))),
         None => kept("argument").or(defaults),
@@ -180,6 +205,7 @@ fn write_notes(
     if !is_same {
         transaction.remove(&process.key("errors"))?;
         transaction.remove(&process.key("receipts"))?;
+        transaction.remove(&process.key("effects"))?;
     }
     if warnings.is_empty() {
         transaction.remove(&process.key("warnings"))?;

@@ -56,10 +56,8 @@ fn an_effect_is_asked_for_once_a_request_and_its_outcome_lands_in_the_cell() {
         json!({"name": "fetch", "request": "a"}).into()
     );
     assert_eq!(part(&host, "pending"), Some(true.into()));
-    assert_eq!(
-        part(&host, "requestHash"),
-        Some(Json::from("a").digest().to_string().into())
-    );
+    let hash = first[0].request.digest().to_string();
+    assert_eq!(part(&host, "requestHash"), Some(hash.into()));
     record(&mut host, &first[0].key, Ok("page a".into()));
     assert_eq!(
         (part(&host, "pending"), part(&host, "result")),
@@ -150,6 +148,92 @@ fn a_workflow_node_asks_for_a_durable_run_and_shows_its_end() {
     host.run(None, Some(json!({"id": 18})), "result").unwrap();
     let second = asked(&mut host);
     assert_ne!(second[0].key, first[0].key, "another input is another run");
+}
+
+/// "effects (pending/result/error/requestHash; once per request; after commit)", with a cell for each part.
+#[test]
+fn an_effect_whose_outputs_are_cells_of_their_own_comes_to_its_end() {
+    let alias = |path: &[&str]| json!({"$alias": {"path": path}});
+    let outputs = json!({"pending": alias(&["internal", "waits"]), "result": alias(&["internal", "page"]), "error": alias(&["internal", "error"])});
+    let effect = json!({"module": {"type": "ref", "implementation": "effect"},
+        "inputs": {"name": "fetch", "request": alias(&["argument", "url"])}, "outputs": outputs});
+    let workflow = json!({"module": {"type": "workflow", "implementation": "ship"},
+        "inputs": {"id": alias(&["argument", "url"])}, "outputs": outputs});
+    for node in [effect, workflow] {
+        let recipe = json!({
+            "result": {"page": {"waits": alias(&["internal", "waits"]), "result": alias(&["internal", "page"]), "error": alias(&["internal", "error"])}},
+            "nodes": [node]
+        });
+        let mut host = Host::new();
+        host.run(Some(recipe), Some(json!({"url": "a"})), "result")
+            .unwrap();
+        let first = asked(&mut host);
+        assert_eq!(first.len(), 1);
+        assert_eq!(part(&host, "waits"), Some(true.into()));
+        let mut host = host.restarted();
+        host.turn(Vec::new());
+        assert_eq!(asked(&mut host), first, "it is under way");
+        record(&mut host, &first[0].key, Ok("page a".into()));
+        assert_eq!(part(&host, "waits"), Some(false.into()));
+        assert_eq!(part(&host, "result"), Some("page a".into()));
+        let mut host = host.restarted();
+        host.turn(Vec::new());
+        assert!(asked(&mut host).is_empty(), "it is done");
+        host.run(None, Some(json!({"url": "b"})), "result").unwrap();
+        let second = asked(&mut host);
+        assert_eq!(second.len(), 1);
+        assert_eq!(part(&host, "waits"), Some(true.into()));
+        record(&mut host, &first[0].key, Ok("late".into()));
+        assert_eq!(part(&host, "result"), None, "it waits for another one");
+        record(
+            &mut host,
+            &second[0].key,
+            Err(Failure::new("HttpStatus", "404")),
+        );
+        let error = json!({"type": "HttpStatus", "message": "404"});
+        assert_eq!(part(&host, "error"), Some(error.into()));
+        assert_eq!(part(&host, "waits"), Some(false.into()));
+    }
+}
+
+#[test]
+fn an_effect_under_another_name_is_another_one() {
+    let alias = |path: &[&str]| json!({"$alias": {"path": path}});
+    let recipe = json!({
+        "result": {"page": alias(&["internal", "page"])},
+        "nodes": [{"module": {"type": "ref", "implementation": "effect"},
+            "inputs": {"name": alias(&["argument", "name"]), "request": "a"}, "outputs": alias(&["internal", "page"])}]
+    });
+    let mut host = Host::new();
+    host.run(Some(recipe), Some(json!({"name": "fetch"})), "result")
+        .unwrap();
+    let first = asked(&mut host);
+    host.run(None, Some(json!({"name": "mail"})), "result")
+        .unwrap();
+    let second = asked(&mut host);
+    let request = json!({"name": "mail", "request": "a"});
+    assert_eq!(second.first().map(|it| &it.request), Some(&request.into()));
+    assert_ne!(first[0].key, second[0].key);
+    record(&mut host, &first[0].key, Ok("fetched".into()));
+    assert_eq!(part(&host, "pending"), Some(true.into()));
+    record(&mut host, &second[0].key, Ok("sent".into()));
+    assert_eq!(part(&host, "result"), Some("sent".into()));
+}
+
+#[test]
+fn an_effect_that_was_done_before_names_counted_is_not_asked_again() {
+    let mut host = Host::new();
+    host.run(Some(fetching()), Some(json!({"url": "a"})), "result")
+        .unwrap();
+    asked(&mut host);
+    let page = host.process("result").key("internal").key("page");
+    let before = Json::from("a").digest().to_string();
+    let done = json!({"pending": false, "requestHash": before, "result": "page a"});
+    host.edit(|_, transaction| transaction.set(&page, &done.into()).unwrap());
+    let mut host = host.restarted();
+    host.turn(Vec::new());
+    assert!(asked(&mut host).is_empty());
+    assert_eq!(part(&host, "result"), Some("page a".into()));
 }
 
 fn ask_again(host: &mut Host, effect: &EffectRequest) {

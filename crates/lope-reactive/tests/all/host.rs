@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lope_model::{Failure, Timestamp};
-use lope_reactive::javascript::JavaScript;
+use lope_reactive::javascript::{JavaScript, ScriptHost};
 use lope_reactive::machine::{
     EventOutcome, SpaceInput, SpaceMachine, SpaceOutput, SpacePost, StreamEvent,
 };
-use lope_reactive::module::{Modules, ScriptHost};
+use lope_reactive::module::Modules;
 use lope_reactive::process::process_of;
 use lope_reactive::runner::{RecipeError, RecipeRun};
 use lope_reactive::{

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bounds;
+mod cells_alone;
 mod chains;
 mod chaos_reactive;
 mod clock_steps;
@@ -18,6 +19,7 @@ mod hosting;
 mod ids;
 mod modules;
 mod moments;
+mod native_loops;
 mod oracle;
 mod pools;
 mod posts;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lope_model::Failure;
-use lope_reactive::javascript::JavaScript;
-use lope_reactive::module::{ChildRequest, Modules, ScriptHost};
+use lope_reactive::javascript::{JavaScript, ScriptHost};
+use lope_reactive::module::{ChildRequest, Modules};
 use lope_reactive::runner::{RecipeError, RecipeOptions, RecipeRun, run_request};
 use lope_reactive::{Json, Link, Projected, Recipe, Spaces, Transaction};
 
@@ -448,4 +448,34 @@ fn a_ref_is_resolved_once_and_whoever_names_it_calls_the_same_function() {
     let called = called.lock().unwrap();
     assert_eq!(called.len(), 2 * 2 * 2 * 2, "each twice in the test mode");
     assert!(called.iter().all(|source| Arc::ptr_eq(source, &called[0])));
+}
+
+/// Built-ins whose inputs are one cell that holds all of them.
+#[test]
+fn the_inputs_of_a_built_in_may_be_one_cell() {
+    let all = |name: &str| {
+        let node = json!({"module": {"type": "ref", "implementation": name}, "inputs": alias(&["argument"]), "outputs": alias(&["internal", "out"])});
+        recipe(&[("out", node)])
+    };
+    let op = json!({"result": alias(&["internal", "out"]), "nodes": [node("native", "double", json!({"x": alias(&["argument", "element"])}), "out")]});
+    let mut host = Host::new();
+    let argument = json!({"list": [1, 2, 3], "op": op});
+    host.run(Some(all("map")), Some(argument), "mapped")
+        .unwrap();
+    assert_eq!(
+        host.get("mapped/out")
+            .map(|list| list.as_array().map(lope_cells::json::Array::len)),
+        Some(Some(3))
+    );
+    let argument = json!({"condition": true, "ifTrue": "yes", "ifFalse": "no"});
+    host.run(Some(all("ifElse")), Some(argument), "chosen")
+        .unwrap();
+    assert_eq!(host.get("chosen/out"), Some("yes".into()));
+    let at = host.process("chosen").key("argument").key("condition");
+    host.edit(|_, transaction| transaction.set(&at, &false.into()).unwrap());
+    assert_eq!(host.get("chosen/out"), Some("no".into()));
+    let argument = json!({"name": "fetch", "request": "a"});
+    host.run(Some(all("effect")), Some(argument), "asked")
+        .unwrap();
+    assert_eq!(host.get("asked/out/pending"), Some(true.into()));
 }

@@ -910,3 +910,47 @@ fn an_event_that_came_before_its_recipe_is_handled_once_it_runs() {
         "its stream is there again"
     );
 }
+
+/// "A result that contains a run request … starts a child owned by that node", and every event is another one.
+#[test]
+fn each_event_starts_a_child_of_its_own() {
+    let mut host = Host::scripted();
+    let child = json!({
+        "result": {"out": alias(&["internal", "out"])},
+        "nodes": [native("double", json!({"x": alias(&["argument", "x"])}), "out")]
+    });
+    let source = "({ event, key, child }) => ({ list: [run(child, { x: event }, key)] })";
+    let recipe = |key: Option<&str>| {
+        json!({
+            "initial": {"internal": {"stream": {"$stream": true}}},
+            "result": {"send": alias(&["internal", "stream"]), "last": alias(&["internal", "last"])},
+            "nodes": [{"module": {"type": "javascript", "implementation": source},
+                "inputs": {"event": alias(&["internal", "stream"]), "key": key, "child": child}, "outputs": alias(&["internal", "last"])}]
+        })
+    };
+    let unnamed = source
+        .replace("key, child }", "child }")
+        .replace(", key)", ")");
+    let mut first = recipe(None);
+    first["nodes"][0]["module"]["implementation"] = unnamed.into();
+    host.run(Some(first), None, "result").unwrap();
+    let mut links = Vec::new();
+    for x in [1, 2, 3] {
+        assert_eq!(host.send(&cell("result/send"), x), EventOutcome::Handled);
+        assert_eq!(host.get("result/last/list/0/out"), Some((2 * x).into()));
+        links.push(
+            host.stored("result", "internal")
+                .unwrap()
+                .child("last")
+                .cloned(),
+        );
+    }
+    assert_eq!(host.running(), 4, "each has a child of its own");
+    assert!(links[0] != links[1] && links[1] != links[2]);
+    // One that has a key keeps the same child.
+    host.run(Some(recipe(Some("k"))), None, "other").unwrap();
+    for x in [1, 2] {
+        assert_eq!(host.send(&cell("other/send"), x), EventOutcome::Handled);
+    }
+    assert_eq!(host.running(), 6);
+}

@@ -109,3 +109,38 @@ fn what_a_handler_did_is_told() {
         "the next event went on"
     );
 }
+
+#[test]
+fn whoever_reads_what_a_handler_wrote_comes_after_it_and_the_handler_after_its_stream() {
+    let mut host = Host::scripted();
+    let script = |source: &str, inputs: serde_json::Value, outputs: serde_json::Value| json!({"module": {"type": "javascript", "implementation": source, "argumentSchema": {"properties": {"n": true, "to": {"asCell": true}, "x": true}}}, "inputs": inputs, "outputs": outputs});
+    let recipe = json!({
+        "initial": {"internal": {"first": {"$stream": true}, "second": {"$stream": true}, "n": 0}},
+        "result": {"send": alias(&["internal", "first"]), "twice": alias(&["internal", "twice"])},
+        "nodes": [
+            script("({n, to}) => { to.send(n + 1) }", json!({"n": alias(&["internal", "first"]), "to": alias(&["internal", "second"])}), json!({})),
+            script("({n}) => n", json!({"n": alias(&["internal", "second"])}), alias(&["internal", "n"])),
+            script("({x}) => 2 * x", json!({"x": alias(&["internal", "n"])}), alias(&["internal", "twice"])),
+        ]
+    });
+    host.run(Some(recipe), None, "result").unwrap();
+    let wiring = |host: &mut Host| {
+        let lines = report_of(host, "result").nodes.into_iter();
+        let last = |cell: &String| cell.rsplit('/').next().unwrap_or_default().to_owned();
+        let parts = lines.map(|line| (line.role, line.stream.as_ref().map(last), line.after));
+        parts.collect::<Vec<_>>()
+    };
+    let first = ("handler", Some("first".to_owned()), vec![]);
+    let computing = ("computation", None, vec![1]);
+    let second = |after: Vec<usize>| ("handler", Some("second".to_owned()), after);
+    assert_eq!(
+        wiring(&mut host),
+        [first.clone(), second(vec![]), computing.clone()]
+    );
+    assert_eq!(host.send(&cell("result/send"), 1), EventOutcome::Handled);
+    assert_eq!(
+        wiring(&mut host),
+        [first, second(vec![0]), computing],
+        "it has sent something"
+    );
+}

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lope_model::{Failure, Span, Timestamp};
 use lope_reactive::Json;
 use lope_reactive::machine::SpaceOutput;
-use lope_reactive::scheduler::{ChangedBy, NodeRole, NodeSpec, NonSettling, RunReason};
+use lope_reactive::scheduler::{ChangedBy, NodePlace, NodeRole, NodeSpec, NonSettling, RunReason};
 
 use crate::fixture::{cell, json, link};
 use crate::sheet::{Sheet, number};
@@ -137,6 +137,7 @@ fn data_edges_decide_then_parents_then_registration() {
     let first = sheet.observe("x");
     let child = sheet.machine.nodes().add(NodeSpec {
         role: NodeRole::Observer,
+        place: NodePlace::default(),
         parent: Some(first),
         reads: [].into(),
         writes: [].into(),
@@ -148,6 +149,7 @@ fn data_edges_decide_then_parents_then_registration() {
     sheet.machine.nodes().remove(child);
     let grandchild = sheet.machine.nodes().add(NodeSpec {
         role: NodeRole::Observer,
+        place: NodePlace::default(),
         parent: Some(first),
         reads: [].into(),
         writes: [].into(),

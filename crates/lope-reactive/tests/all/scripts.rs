@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use lope_model::Failure;
-use lope_reactive::javascript::{JavaScript, ScriptLimits};
+use lope_reactive::javascript::{JavaScript, ScriptHost, ScriptLimits};
 use lope_reactive::machine::EventOutcome;
-use lope_reactive::module::ScriptHost;
 use lope_reactive::{Cell, Json, Projected, Spaces, Transaction};
 
 use crate::fixture::{cell, get, json, link, set};
@@ -573,5 +572,31 @@ fn a_source_is_checked_without_being_called_as_often_as_one_likes() {
             let kind = scripts.check(source).err().map(|failure| failure.kind);
             assert_eq!(kind.as_deref(), refused, "{source}");
         }
+    }
+}
+
+/// There are no numbers without bound; whatever else looks like one is what it is.
+#[test]
+fn texts_that_look_like_big_integers_are_texts() {
+    for (source, expected) in [
+        ("() => '15min'", "15min"),
+        ("() => 'takes 12n'", "takes 12n"),
+        ("() => `takes 0x1Fn` /* 7n */ // 8n", "takes 0x1Fn"),
+        ("() => /12n/.source", "12n"),
+        ("() => { const a12n = 'a name'; return a12n }", "a name"),
+    ] {
+        assert_eq!(value(source), expected.into(), "{source}");
+        assert_eq!(JavaScript::default().check(source), Ok(()), "{source}");
+    }
+    for source in [
+        "() => 12n",
+        "() => 1_000n * 2n",
+        "() => `${12n}`",
+        "() => /'/.test('a') || 9n + '\''",
+        "() => ({ 'a': 0x1Fn })",
+    ] {
+        assert_eq!(&*js(source).unwrap_err().kind, "SyntaxError", "{source}");
+        let checked = JavaScript::default().check(source);
+        assert_eq!(&*checked.unwrap_err().kind, "SyntaxError", "{source}");
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use lope_cells::nodes::HandlerSpec;
 use lope_cells::space::Committed;
 use lope_model::{Failure, Span, Timestamp};
 use lope_reactive::machine::{
     EventOutcome, Nodes, Program, SpaceInput, SpaceMachine, SpaceOutput, StreamEvent, Wave,
 };
-use lope_reactive::scheduler::{NodeKey, NodeReport, NodeRole, NodeSpec};
+use lope_reactive::scheduler::{NodeKey, NodePlace, NodeReport, NodeRole, NodeSpec};
 use lope_reactive::{CellAddress, Extent, Json, Spaces, Transaction};
 
 use crate::fixture::{cell, space};
@@ -98,6 +99,7 @@ impl Sheet {
         let output = cell(&format!("sheet/{output}"));
         let node = self.machine.nodes().add(NodeSpec {
             role,
+            place: NodePlace::default(),
             parent: None,
             reads: inputs
                 .iter()
@@ -152,10 +154,11 @@ impl Sheet {
         let reads = inputs.iter();
         let reads = reads.map(|input| (cell(&format!("sheet/{input}")), Extent::Whole));
         let stream = cell(&format!("sheet/{stream}"));
-        let node = self
-            .machine
-            .nodes()
-            .add_handler(stream, reads.collect(), None);
+        let node = self.machine.nodes().add_handler(HandlerSpec {
+            stream,
+            reads: reads.collect(),
+            place: NodePlace::default(),
+        });
         let reactions = &mut self.machine.program().reactions;
         reactions.insert(node, Box::new(reaction));
         node

@@ -7,7 +7,8 @@ use lope_cells::{Json, wording};
 use lope_definition::Problem;
 use lope_definition::yaml::LocatedDocument;
 use lope_reactive::Recipe;
-use lope_reactive::javascript::{JavaScript, place_in_recipe};
+use lope_reactive::javascript::JavaScript;
+use lope_reactive::recipe::script::{build_recipe, place_in_recipe};
 use lope_reactive::recipe::{FunctionCode, NodeModule};
 
 /// A recipe file that was read.
@@ -59,7 +60,7 @@ pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
     let above = text[..text.len() - text.trim_start().len()]
         .matches('\n')
         .count() as u32;
-    let built = JavaScript::default().build_recipe(source);
+    let built = build_recipe(&mut JavaScript::default(), source);
     let document = built.map_err(|failure| {
         let mut problem = unreadable(&wording::failure_text(&failure.kind, &failure.message));
         if let Some((line, column)) = place_in_recipe(&failure) {

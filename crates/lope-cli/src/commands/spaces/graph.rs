@@ -1,4 +1,5 @@
-//! The nodes of a process and who reads what whom wrote, as text, Mermaid or DOT.
+//! The nodes of a process, the streams that they handle and who reads what whom wrote, as text, Mermaid or
+//! DOT.
 
 use clap::ValueEnum;
 use lope::reactive::{NodeLine, ProcessReport};
@@ -26,23 +27,22 @@ pub(super) fn draw(report: &ProcessReport, format: GraphFormat) -> String {
 }
 
 fn text(node: &NodeLine) -> String {
-    let after: Vec<String> = node.after.iter().map(ToString::to_string).collect();
-    let from = if after.is_empty() {
-        String::new()
-    } else {
-        format!(" ← {}", after.join(", "))
-    };
+    let after = node.after.iter().map(ToString::to_string);
+    let before: Vec<String> = node.stream.iter().cloned().chain(after).collect();
+    let arrow = if before.is_empty() { "" } else { " ← " };
+    let from = before.join(", ");
     let outputs = node.writes.join(", ");
-    format!("{} {}{from} → {outputs}", node.node, node.module)
+    format!("{} {}{arrow}{from} → {outputs}", node.node, node.module)
 }
 
 fn arrows(node: &NodeLine, indent: &str, open: &str, close: &str, arrow: &str) -> Vec<String> {
     let end = if arrow == "->" { ";" } else { "" };
-    let name = format!(
-        "{indent}n{}{open}\"{} {}\"{close}",
-        node.node, node.node, node.module
-    );
-    let edges = node.after.iter();
-    let edges = edges.map(|from| format!("{indent}n{from} {arrow} n{}{end}", node.node));
-    std::iter::once(name).chain(edges).collect()
+    let number = node.node;
+    let name = format!("{indent}n{number}{open}\"{number} {}\"{close}", node.module);
+    let from = |from: String| format!("{indent}{from} {arrow} n{number}{end}");
+    let box_of = |stream: &String| format!("{indent}s{number}{open}\"{stream}\"{close}");
+    let streams = node.stream.iter();
+    let streams = streams.flat_map(|stream| [box_of(stream), from(format!("s{number}"))]);
+    let edges = node.after.iter().map(|before| from(format!("n{before}")));
+    std::iter::once(name).chain(streams).chain(edges).collect()
 }

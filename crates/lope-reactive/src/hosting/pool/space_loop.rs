@@ -11,9 +11,9 @@ use super::SpacePoolInner;
 use crate::hosting::effects::RequestedEffect;
 use crate::hosting::lease::LeaseView;
 use crate::hosting::{HostError, LeaseRequest, SpaceHost};
-use crate::javascript::JavaScript;
 use crate::machine::SpaceOutput;
 use crate::runner::RecipeRunner;
+use lope_cells::javascript::JavaScript;
 
 /// How soon to look again at a space that somebody else has.
 const TRY_AGAIN: Span = Span::from_secs(1);

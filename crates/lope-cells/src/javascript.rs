@@ -1,17 +1,21 @@
-//! JavaScript functions for recipes, in QuickJS: no clock, no randomness, no compiler, frozen
+//! JavaScript functions over cells, in QuickJS: no clock, no randomness, no compiler, frozen
 //! built-ins; fuel, memory and stack are bounded.
 //!
 //! A function is compiled once and made anew for every call, so that nothing it keeps outlives the
 //! call. Fuel is counted in steps of the engine, not in time: the same call uses the same on every
-//! machine, to within one interrupt. After a limit was hit the sandbox is thrown away and the next call gets a fresh one.
+//! machine, to within one interrupt. Loops inside the engine are paid for by the size of what they go
+//! through (`prelude.js`) and of the memory that they ask for (`meter`). After a limit was hit the sandbox
+//! is thrown away and the next call gets a fresh one.
 
 mod cells;
+mod meter;
 
-use std::cell::{Cell as Slot, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lope_model::{Failure, failure, limit::PAYLOAD_MAX};
 use rquickjs::context::intrinsic;
@@ -20,33 +24,44 @@ use rquickjs::{
     CatchResultExt, CaughtError, Context, Ctx, Function, Object, Persistent, Runtime, Value,
 };
 
-use crate::module::ScriptHost;
+use crate::json::Json;
+use crate::project::Projected;
+use crate::transaction::Transaction;
 use cells::{CallCells, answer, encode};
-use lope_cells::json::Json;
-use lope_cells::project::Projected;
-use lope_cells::transaction::Transaction;
+use meter::{FuelMeter, MeteredAllocator};
 
 /// The built-ins that scripts have. The compiler is needed to compile the functions themselves and
-/// is taken away from them.
+/// is taken away from them. There are no proxies: one could tell each loop inside the engine another length.
 type Builtins = (
     intrinsic::Eval,
     intrinsic::RegExpCompiler,
     intrinsic::RegExp,
     intrinsic::Json,
-    intrinsic::Proxy,
     intrinsic::MapSet,
     intrinsic::TypedArrays,
     intrinsic::Promise,
 );
 
 const PRELUDE: &str = include_str!("javascript/prelude.js");
-const BUILDER: &str = include_str!("javascript/builder.js");
+
+/// JavaScript, as whoever calls scripts needs it.
+pub trait ScriptHost: fmt::Debug {
+    /// Calls the function that `source` is. No value means undefined.
+    fn call(
+        &mut self,
+        source: &Arc<str>,
+        arguments: &[Projected],
+        transaction: &mut Transaction,
+    ) -> Result<Option<Json>, Failure>;
+}
 
 /// What a script may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
     /// Interrupts in one call; between two of them are 10,000 calls and loops.
     pub fuel: u64,
+    /// Time of the processor that one call may take: for what nothing else ends.
+    pub time: Duration,
     /// Bytes of all functions of a space together.
     pub memory: usize,
     pub stack: usize,
@@ -60,6 +75,7 @@ impl Default for ScriptLimits {
     fn default() -> Self {
         Self {
             fuel: 1_000,
+            time: Duration::from_secs(20),
             memory: 64 * 1024 * 1024,
             stack: 256 * 1024,
             elements: 10_000_000,
@@ -83,7 +99,7 @@ struct Sandbox {
     show: Persistent<Function<'static>>,
     context: Context,
     runtime: Runtime,
-    fuel: Rc<Slot<u64>>,
+    fuel: FuelMeter,
     cells: Rc<RefCell<CallCells>>,
 }
 
@@ -105,13 +121,9 @@ impl JavaScript {
 impl JavaScript {
     /// Whether a source is a function; nothing of it is run.
     pub fn check(&mut self, source: &str) -> Result<(), Failure> {
-        validate_literals(source)?;
         let sandbox = self.take_sandbox()?;
-        sandbox.fuel.set(self.limits.fuel);
-        sandbox.context.with(|ctx| {
-            let compiled = ctx.eval::<Function, _>(wrapped(source)).catch(&ctx);
-            compiled.map(|_| ()).map_err(|error| describe(error, false))
-        })?;
+        sandbox.compiles(self.limits, source)?;
+        sandbox.validate_literals(self.limits, source)?;
         self.sandbox = Some(sandbox);
         Ok(())
     }
@@ -123,34 +135,6 @@ impl JavaScript {
             None => Sandbox::new(self.limits).map_err(no_sandbox),
         }
     }
-}
-
-impl JavaScript {
-    /// The document of a recipe that a function makes with the builder it is called with.
-    pub fn build_recipe(&mut self, source: &str) -> Result<Json, Failure> {
-        let source = format!("{}{source}\n)", before_recipe()).into();
-        let built = self.call(&source, &[], &mut Transaction::default())?;
-        built.ok_or_else(|| Failure::new("TypeError", "the function makes no recipe"))
-    }
-}
-
-/// What stands before the source of a recipe.
-fn before_recipe() -> String {
-    format!("() => ({BUILDER})(\n")
-}
-
-/// The line and column in the source of a recipe where building it failed, if the failure tells.
-pub fn place_in_recipe(failure: &Failure) -> Option<(u32, u32)> {
-    let before = 1 + before_recipe().matches('\n').count() as u32;
-    let places = failure.traceback.as_deref().unwrap_or_default().lines();
-    let mut places = places.filter_map(|line| {
-        let mut parts = line.trim_end_matches(')').rsplit(':');
-        let column: u32 = parts.next()?.trim().parse().ok()?;
-        let line: u32 = parts.next()?.trim().parse().ok()?;
-        Some((line, column))
-    });
-    let (line, column) = places.find(|(line, _)| *line > before)?;
-    Some((line - before, column))
 }
 
 /// The source of what makes a function anew for each call.
@@ -165,11 +149,10 @@ impl ScriptHost for JavaScript {
         arguments: &[Projected],
         transaction: &mut Transaction,
     ) -> Result<Option<Json>, Failure> {
-        let is_known = |sandbox: &Sandbox| sandbox.functions.contains_key(source);
-        if !self.sandbox.as_ref().is_some_and(is_known) {
-            validate_literals(source)?;
-        }
         let mut sandbox = self.take_sandbox()?;
+        if !sandbox.functions.contains_key(source) {
+            sandbox.validate_literals(self.limits, source)?;
+        }
         let outcome = sandbox.call(self.limits, source, arguments, transaction);
         let is_spent = matches!(&outcome, Err(failed) if &*failed.kind == failure::kind::LIMIT);
         if !is_spent && sandbox.settle() {
@@ -181,18 +164,16 @@ impl ScriptHost for JavaScript {
 
 impl Sandbox {
     fn new(limits: ScriptLimits) -> rquickjs::Result<Self> {
-        let runtime = Runtime::new()?;
+        let fuel = FuelMeter::default();
+        fuel.fill(limits.fuel.max(ScriptLimits::default().fuel), limits.time);
+        let runtime = Runtime::new_with_alloc(MeteredAllocator(fuel.clone()))?;
         runtime.set_memory_limit(limits.memory);
         runtime.set_max_stack_size(limits.stack);
         let context = Context::custom::<Builtins>(&runtime)?;
         let cells = Rc::new(RefCell::new(CallCells::default()));
-        let (invoke, show) = context.with(|ctx| prelude(&ctx, limits, &cells))?;
-        let fuel = Rc::new(Slot::new(0_u64));
-        let left = Rc::clone(&fuel);
-        runtime.set_interrupt_handler(Some(Box::new(move || {
-            left.set(left.get().saturating_sub(1));
-            left.get() == 0
-        })));
+        let (invoke, show) = context.with(|ctx| prelude(&ctx, limits, &cells, &fuel))?;
+        let left = fuel.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || !left.take_interrupt())));
         Ok(Self {
             functions: HashMap::new(),
             invoke,
@@ -211,7 +192,7 @@ impl Sandbox {
         arguments: &[Projected],
         transaction: &mut Transaction,
     ) -> Result<Option<Json>, Failure> {
-        self.fuel.set(limits.fuel);
+        self.fuel.fill(limits.fuel, limits.time);
         if self.functions.len() >= limits.functions {
             self.functions.clear();
         }
@@ -220,10 +201,9 @@ impl Sandbox {
         let context = self.context.clone();
         let outcome = context.with(|ctx| {
             let shown = self.evaluate(&ctx, source, texts, places);
-            let is_out_of_fuel = self.fuel.get() == 0;
-            shown
-                .catch(&ctx)
-                .map_err(|error| describe(error, is_out_of_fuel))
+            let spent = self.fuel.spent();
+            let shown = shown.catch(&ctx);
+            shown.map_err(|error| spent.unwrap_or_else(|| describe(error)))
         });
         self.cells.borrow_mut().end(transaction);
         let Some(text) = outcome? else {
@@ -240,6 +220,25 @@ impl Sandbox {
         parsed
             .map(Some)
             .map_err(|error| Failure::new("ScriptError", error.to_string()))
+    }
+
+    /// Whether a source can be compiled; nothing of it is run.
+    fn compiles(&self, limits: ScriptLimits, source: &str) -> Result<(), Failure> {
+        self.fuel.fill(limits.fuel, limits.time);
+        self.context.with(|ctx| {
+            let compiled = ctx.eval::<Function, _>(wrapped(source)).catch(&ctx);
+            compiled.map(|_| ()).map_err(describe)
+        })
+    }
+
+    /// Refuses literals like `12n`: arithmetic on numbers without bound cannot be interrupted. Those in
+    /// texts, patterns and comments are no literals: the source can be compiled without them.
+    fn validate_literals(&self, limits: ScriptLimits, source: &str) -> Result<(), Failure> {
+        let Some(without) = without_big_integers(source) else {
+            return Ok(());
+        };
+        let refused = || Failure::new("SyntaxError", "there are no big integers here");
+        self.compiles(limits, &without).map_err(|_| refused())
     }
 
     /// The function's value as JSON; none for undefined.
@@ -267,12 +266,12 @@ impl Sandbox {
 
     /// Runs what the call left behind; says whether the sandbox can be used again.
     fn settle(&mut self) -> bool {
-        while self.fuel.get() > 0 && self.runtime.is_job_pending() {
+        while !self.fuel.is_empty() && self.runtime.is_job_pending() {
             if self.runtime.execute_pending_job().is_err() {
                 return false;
             }
         }
-        self.fuel.get() > 0
+        !self.fuel.is_empty()
     }
 }
 
@@ -282,8 +281,11 @@ fn prelude(
     ctx: &Ctx<'_>,
     limits: ScriptLimits,
     cells: &Rc<RefCell<CallCells>>,
+    fuel: &FuelMeter,
 ) -> rquickjs::Result<Entrances> {
     let cells = Rc::clone(cells);
+    let fuel = fuel.clone();
+    let charge = Function::new(ctx.clone(), move |steps: f64| fuel.take(steps as u64))?;
     let host = Function::new(
         ctx.clone(),
         move |verb: String, index: usize, text: String| {
@@ -291,7 +293,7 @@ fn prelude(
         },
     )?;
     let start: Function = ctx.eval(PRELUDE)?;
-    let entrances: Object = start.call((host, limits.elements))?;
+    let entrances: Object = start.call((host, charge, limits.elements))?;
     let save = |name: &str| {
         let function: Function = entrances.get(name)?;
         rquickjs::Result::Ok(Persistent::save(ctx, function))
@@ -299,24 +301,51 @@ fn prelude(
     Ok((save("invoke")?, save("show")?))
 }
 
-/// Refuses literals like `12n`: arithmetic on numbers without bound cannot be interrupted.
-fn validate_literals(source: &str) -> Result<(), Failure> {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
-    let mut words = source.as_bytes().split(|byte| !is_word(*byte));
-    let is_big =
-        |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && word.last() == Some(&b'n');
-    if words.any(is_big) {
-        let message = "there are no big integers here";
-        return Err(Failure::new("SyntaxError", message));
+/// A source with an `@` in each word that looks like a big integer, so that it cannot be compiled if one of
+/// them is; none if there is no such word.
+fn without_big_integers(source: &str) -> Option<String> {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
+    let mut changed = String::new();
+    let mut rest = source;
+    while let Some(from) = rest.find(is_word) {
+        let (before, word_and_rest) = rest.split_at(from);
+        let length = word_and_rest.find(|letter| !is_word(letter));
+        let (word, after) = word_and_rest.split_at(length.unwrap_or(word_and_rest.len()));
+        changed.push_str(before);
+        if is_big_integer(word) {
+            changed.push('@');
+        }
+        changed.push_str(word);
+        rest = after;
     }
-    Ok(())
+    changed.push_str(rest);
+    (changed.len() > source.len()).then_some(changed)
 }
 
-/// A thrown error keeps its name, message and stack; what went beyond a limit says so.
-fn describe(error: CaughtError<'_>, is_out_of_fuel: bool) -> Failure {
-    if is_out_of_fuel {
-        return Failure::new(failure::kind::LIMIT, "the script used up its fuel");
-    }
+fn is_big_integer(word: &str) -> bool {
+    let Some(digits) = word.strip_suffix('n') else {
+        return false;
+    };
+    let radixes = [
+        ("0x", 16),
+        ("0X", 16),
+        ("0o", 8),
+        ("0O", 8),
+        ("0b", 2),
+        ("0B", 2),
+    ];
+    let based = radixes
+        .iter()
+        .find_map(|(prefix, radix)| Some((digits.strip_prefix(prefix)?, *radix)));
+    let (digits, radix) = based.unwrap_or((digits, 10));
+    let is_digit = |letter: char| letter == '_' || letter.is_digit(radix);
+    !digits.is_empty()
+        && digits.starts_with(|first: char| first.is_digit(radix))
+        && digits.chars().all(is_digit)
+}
+
+/// A thrown error keeps its name, message and stack; what went beyond a limit of memory says so.
+fn describe(error: CaughtError<'_>) -> Failure {
     match error {
         CaughtError::Exception(exception) => {
             let name = exception.as_object().get::<_, String>("name");

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use lope_cells::address::CellAddress;
-use lope_cells::json::Json;
-use lope_cells::link::{Link, close_cycles};
-use lope_cells::path::CellPath;
-use lope_cells::project::{Cell, Projected, is_stream};
-use lope_cells::transaction::Transaction;
+use crate::address::CellAddress;
+use crate::json::Json;
+use crate::link::{Link, close_cycles};
+use crate::path::CellPath;
+use crate::project::{Cell, Projected, is_stream};
+use crate::transaction::Transaction;
 
 /// The transaction of the call that runs, and its cells by number.
 #[derive(Debug, Default)]
