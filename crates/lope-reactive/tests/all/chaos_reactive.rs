@@ -588,7 +588,7 @@ async fn kill_after_kill(place: Place) {
 /// The same, and no wave has more than two nodes that ran: what follows from one event is in several.
 /// The history, in which records are counted, holds the waves of so many events and not of more.
 async fn kill_in_parts(place: Place) {
-    kill_hosts(place, 2, 400).await;
+    kill_hosts(place, 2, 200).await;
 }
 
 async fn kill_hosts(place: Place, wave_nodes: usize, events_when_full: i64) {
