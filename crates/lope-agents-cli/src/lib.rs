@@ -20,7 +20,7 @@ use clap::Subcommand;
 pub use context::AgentsContext;
 pub use locks::LocksCommand;
 pub use projects::ProjectsCommand;
-pub use question::no_question;
+pub use question::refuse_if_asked;
 pub use report::{CommandError, CommandExit, CommandReport, CommandResult};
 pub use runners::RunnersCommand;
 pub use tasks::TasksCommand;

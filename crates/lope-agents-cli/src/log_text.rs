@@ -1,12 +1,13 @@
 //! Logs as they are printed: all of a file, its end, or what comes while it grows.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lope::agents::law::ProcessProof;
 use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
-use lope::agents::{LocalMachine, ProcessFacts};
+use lope::agents::{BoardError, LocalMachine, ProcessFacts};
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -65,6 +66,30 @@ pub(crate) fn is_over(runner: &AgentRunnerRecord) -> bool {
 
 pub(crate) fn unread(path: &Path, error: &io::Error) -> CommandError {
     CommandError::new(CommandExit::Failed, format!("{}: {error}", path.display()))
+}
+
+/// The last of the logs that were found under a name; they must be of one thing.
+pub(crate) fn of_one<Id: Ord + ToString>(
+    mut found: Vec<(Id, PathBuf)>,
+    what: &'static str,
+    named: &str,
+) -> Result<PathBuf, BoardError> {
+    let last = found.pop();
+    let is_one = |last: &Id| found.iter().all(|(id, _)| id == last);
+    match last {
+        Some((id, path)) if is_one(&id) => Ok(path),
+        Some((id, _)) => {
+            let ids: BTreeSet<Id> = found.into_iter().map(|(id, _)| id).chain([id]).collect();
+            Err(BoardError::Ambiguous {
+                name: named.to_owned(),
+                matches: ids.iter().map(ToString::to_string).collect(),
+            })
+        }
+        None => Err(BoardError::Missing {
+            what,
+            name: named.to_owned(),
+        }),
+    }
 }
 
 /// There is no such log, or no more.

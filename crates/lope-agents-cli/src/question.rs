@@ -6,7 +6,7 @@ use lope::runs::RunRecord;
 use crate::report::{CommandError, CommandResult};
 
 /// Refuse a signal to a run that ended with a question which nobody has answered.
-pub async fn no_question(board: &AgentBoard, record: &RunRecord) -> CommandResult<()> {
+pub async fn refuse_if_asked(board: &AgentBoard, record: &RunRecord) -> CommandResult<()> {
     let task = match record.tags.get("task") {
         Some(task) if record.queue.as_str() == TASK_QUEUE => task,
         Some(_) | None => return Ok(()),

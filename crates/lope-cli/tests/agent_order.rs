@@ -40,11 +40,7 @@ fn tasks_are_taken_by_priority_and_place() {
         Value::from(expected[0].clone())
     );
     shop.work();
-    let done = shop.file("done.log");
-    let done: Vec<&str> = done
-        .lines()
-        .filter_map(|line| line.split(' ').nth(1))
-        .collect();
+    let done = done_in_order(&shop);
     assert_eq!(done, expected);
 }
 
@@ -70,13 +66,16 @@ fn reviews_and_what_was_interrupted_come_before_any_priority() {
         (&reviewed.as_str().into(), &"review".into())
     );
     shop.work();
-    let done = shop.file("done.log");
-    let done: Vec<&str> = done
-        .lines()
-        .filter_map(|line| line.split(' ').nth(1))
-        .collect();
+    let done = done_in_order(&shop);
     // What the review sent back was begun before, too.
     assert_eq!(done[2], urgent, "{done:?}");
-    assert!(done[..2].contains(&interrupted.as_str()), "{done:?}");
-    assert!(done[..2].contains(&reviewed.as_str()), "{done:?}");
+    assert!(done[..2].contains(&interrupted), "{done:?}");
+    assert!(done[..2].contains(&reviewed), "{done:?}");
+}
+
+/// The tasks that agents did, as they did them.
+fn done_in_order(shop: &AgentProject) -> Vec<String> {
+    let done = shop.file("done.log");
+    let tasks = done.lines().filter_map(|line| line.split(' ').nth(1));
+    tasks.map(str::to_owned).collect()
 }

@@ -1,6 +1,5 @@
 //! `lope runners logs`: what runners did, also of those that the store has forgotten.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,7 +8,7 @@ use lope_model::RunnerId;
 use serde_json::{Value as Json, json};
 
 use crate::context::AgentsContext;
-use crate::log_text::{LogExtent, is_over, line_json, no_log, printed, tail, unread};
+use crate::log_text::{LogExtent, is_over, line_json, no_log, of_one, printed, tail, unread};
 use crate::report::{CommandError, CommandReport, CommandResult};
 use crate::table::short;
 
@@ -81,18 +80,7 @@ fn forgotten(folder: &Path, named: &str) -> Result<PathBuf, BoardError> {
     let beginning = named.to_ascii_lowercase();
     let mut found = runner_log::all(folder);
     found.retain(|(id, _)| !beginning.is_empty() && id.to_string().starts_with(&beginning));
-    let ids: BTreeSet<RunnerId> = found.iter().map(|(id, _)| *id).collect();
-    match (found.pop(), ids.len()) {
-        (Some((_, path)), 1) => Ok(path),
-        (None, _) => Err(BoardError::Missing {
-            what: "runner",
-            name: named.to_owned(),
-        }),
-        (Some(_), _) => Err(BoardError::Ambiguous {
-            name: named.to_owned(),
-            matches: ids.iter().map(RunnerId::to_string).collect(),
-        }),
-    }
+    of_one(found, "runner", named)
 }
 
 async fn all(folder: &Path, limit: usize) -> CommandResult {

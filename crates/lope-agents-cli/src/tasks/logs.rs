@@ -1,6 +1,5 @@
 //! `lope tasks logs`: what an agent said during an attempt, also at a task that the store has forgotten.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use lope_model::id::TaskId;
 
 use super::query::named;
 use crate::context::AgentsContext;
-use crate::log_text::{LogExtent, is_over, no_log, printed};
+use crate::log_text::{LogExtent, is_over, no_log, of_one, printed};
 use crate::report::{CommandError, CommandExit, CommandResult};
 
 #[derive(Debug, Args)]
@@ -106,16 +105,6 @@ fn forgotten(
     let beginning = named.to_ascii_lowercase();
     let mut found = TaskLogs::at(context.task_logs()).found(&beginning);
     found.retain(|log| !beginning.is_empty() && args.attempt.is_none_or(|it| it == log.of.number));
-    let tasks: BTreeSet<TaskId> = found.iter().map(|log| log.of.task).collect();
-    match (found.pop(), tasks.len()) {
-        (Some(log), 1) => Ok(log.path),
-        (None, _) => Err(BoardError::Missing {
-            what: "task",
-            name: named.to_owned(),
-        }),
-        (Some(_), _) => Err(BoardError::Ambiguous {
-            name: named.to_owned(),
-            matches: tasks.iter().map(TaskId::to_string).collect(),
-        }),
-    }
+    let found = found.into_iter().map(|log| (log.of.task, log.path));
+    of_one(found.collect(), "task", named)
 }

@@ -2,7 +2,7 @@
 
 use lope::Client;
 use lope::runs::{Delivered, FinalStatus, RunRecord, RunStatus};
-use lope_agents_cli::no_question;
+use lope_agents_cli::refuse_if_asked;
 use lope_model::RunId;
 use lope_model::limit::NAME_MAX;
 use serde_json::json;
@@ -30,7 +30,7 @@ pub(crate) async fn signal(
     let record = find(&client, id).await?;
     let delivered = client.signal(record.run, name, value).await?;
     if delivered == Delivered::Finished {
-        no_question(&client.agents(&settings.config.runners), &record).await?;
+        refuse_if_asked(&client.agents(&settings.config.runners), &record).await?;
     }
     let exit = sent(&client, &record, "signal", &delivered, output).await;
     client.close().await?;
