@@ -200,7 +200,10 @@ fn succeeded(output: &Output) -> Result<String, CronError> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    Err(CronError::Told(words.trim().to_owned()))
+    Err(CronError::Told(match words.trim() {
+        "" => format!("it ended with {} and said nothing", output.status),
+        words => words.to_owned(),
+    }))
 }
 
 #[cfg(test)]

@@ -120,7 +120,10 @@ fn folders(projects: &[ProjectRecord], context: &AgentsContext) -> Vec<HealthChe
     });
     let told: Vec<HealthCheck> = gone.chain(closed).collect();
     if told.is_empty() {
-        let message = format!("{} projects are there", projects.len());
+        let message = match projects.len() {
+            1 => "1 project is there".to_owned(),
+            many => format!("{many} projects are there"),
+        };
         return vec![HealthCheck::ok("projects", message)];
     }
     told
