@@ -375,11 +375,8 @@ async fn a_look_at_live_runs_steps_over_what_an_earlier_one_found_dead() {
         return;
     };
     let (_connector, link) = store(&options).await;
-    // Also not the other: whoever reads it for its figures holds up what counts as dead.
-    for table in ["queue", "runs"] {
-        let off = format!("alter table {{schema}}.{table} set (autovacuum_enabled = off)");
-        link.script(&off, Sent::Work).await.unwrap();
-    }
+    let off = "alter table {schema}.queue set (autovacuum_enabled = off)";
+    link.script(off, Sent::Work).await.unwrap();
     fill(&link).await;
     let gone = format!(
         "delete from {{schema}}.queue where created_at < {}",
@@ -393,7 +390,14 @@ async fn a_look_at_live_runs_steps_over_what_an_earlier_one_found_dead() {
     };
     let listing = Listing::of(&filter);
     let first = listed(&link, &listing).await;
-    let next = listed(&link, &listing).await;
+    let mut next = listed(&link, &listing).await;
+    // Whoever reads any table for its figures meanwhile holds up what counts as dead.
+    let mut others = 0;
+    while next.pages * 2 >= first.pages && others < 100 {
+        others += 1;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        next = listed(&link, &listing).await;
+    }
     assert_eq!((first.rows, next.rows), (50, 50));
     // The pages of the index alone.
     next.uses("queue_pkey", length().unsigned_abs() / 100);
