@@ -4,6 +4,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{CliError, CliResult, Exit};
 
+/// What a program says that was asked to stop and waits for what is at work.
+pub(crate) const STOPPING: &str = "finishing what is in flight; once more to stop at once";
+
 /// How this program was asked to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StopRequest {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use stage::{Home, until};
 
@@ -241,6 +241,44 @@ fn one_term_stops_a_run_and_it_can_be_resumed() {
     let run = only_run(&home);
     home.lope(&["run", "--resume", &run]).done();
     assert_eq!(lines(&home).len(), 2);
+}
+
+/// What was at work when a TERM came may have been the last of the run: it has ended then, and is
+/// not said to be left.
+#[test]
+fn a_run_that_ends_while_it_is_told_to_stop_has_ended() {
+    let home = Home::new();
+    let file = workflow(
+        &home,
+        &json!({ "run": "echo x >> seen; until test -e go; do sleep 0.05; done" }),
+    );
+    let lope = begin(&home, &["run", &file, "--json"]);
+    until("it has begun", || home.path().join("seen").exists());
+    send(&lope, Signal::TERM);
+    home.file("go", "");
+    let ended = lope.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let told: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(told["status"], "completed", "{told}");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(!said.contains("--resume"), "{said}");
+}
+
+/// What would end by itself in the time that one TERM leaves it is not waited for after a second.
+#[test]
+fn a_second_term_does_not_wait_for_what_is_at_work() {
+    let home = Home::new();
+    let file = workflow(&home, &json!({ "run": "echo x >> seen; sleep 4" }));
+    let lope = begin(&home, &["run", &file]);
+    until("it has begun", || home.path().join("seen").exists());
+    send(&lope, Signal::TERM);
+    std::thread::sleep(Duration::from_millis(300));
+    send(&lope, Signal::TERM);
+    let ended = lope.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("finishing what is in flight"), "{said}");
+    assert!(said.contains("was left as it is"), "{said}");
 }
 
 #[test]

@@ -423,6 +423,6 @@ async fn end_when_broken(
     parts: Vec<AbortHandle>,
 ) {
     broken.await;
-    shards.tell(|| ShardInput::Fence);
+    shards.tell(|| ShardInput::Abandon);
     parts.iter().for_each(AbortHandle::abort);
 }

@@ -113,10 +113,7 @@ pub enum ShardInput {
     Discard(RunId),
     /// Start nothing more; let every run go as soon as nothing of it is in flight.
     Drain,
-    /// The session has ended: forget everything, write nothing.
-    Fence,
-    /// The engine ends and gives back to the store whatever is still held: forget it, write
-    /// nothing.
+    /// The session or the engine has ended: forget everything, write nothing.
     Abandon,
     /// From now on runs are owned as this runner.
     Owner(RunnerId),
@@ -358,8 +355,7 @@ impl Shard {
             ShardInput::Checkpoint(run) => self.checkpoint(now, run, out),
             ShardInput::Discard(run) => self.with(now, run, out, Resident::discard),
             ShardInput::Drain => self.drain(now, out),
-            ShardInput::Fence => self.let_go_of_all(&UnloadReason::Lost, out),
-            ShardInput::Abandon => self.let_go_of_all(&UnloadReason::Released, out),
+            ShardInput::Abandon => self.let_go_of_all(out),
             ShardInput::Owner(owner) => self.owner = owner,
         }
     }
@@ -429,14 +425,14 @@ impl Shard {
             .for_each(|run| self.with(now, run, out, |_| ()));
     }
 
-    fn let_go_of_all(&mut self, why: &UnloadReason, out: &mut Vec<ShardOutput>) {
+    fn let_go_of_all(&mut self, out: &mut Vec<ShardOutput>) {
         self.wheel.clear();
         self.asking.clear();
         let mut residents: Vec<_> = std::mem::take(&mut self.runs).into_values().collect();
         residents.sort_unstable_by_key(|resident| resident.run);
         residents
             .into_iter()
-            .for_each(|resident| resident.leave(why.clone(), out));
+            .for_each(|resident| resident.leave(UnloadReason::Released, out));
     }
 
     /// Do something to a run, then see what it leads to.

@@ -275,7 +275,7 @@ fn run_of(input: &ShardInput) -> Option<RunId> {
         | ShardInput::Latest(..)
         | ShardInput::Checkpoint(_)
         | ShardInput::Discard(_) => None,
-        ShardInput::Drain | ShardInput::Fence | ShardInput::Abandon | ShardInput::Owner(_) => None,
+        ShardInput::Drain | ShardInput::Abandon | ShardInput::Owner(_) => None,
     }
 }
 

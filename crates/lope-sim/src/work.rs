@@ -265,7 +265,7 @@ impl SimWorld {
                 slot,
                 0,
                 ProcessPart::Shard(number),
-                ProcessMessage::Input(ShardInput::Fence),
+                ProcessMessage::Input(ShardInput::Abandon),
             );
             self.to(
                 slot,

@@ -27,7 +27,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
 use crate::progress::{KNOWN_MAX, ProgressView, TICK};
-use crate::signals::{StopRequest, Stops};
+use crate::signals::{STOPPING, StopRequest, Stops};
 
 /// How long work in flight may take to finish when the run has ended or is left.
 const GRACE: Duration = Duration::from_secs(5);
@@ -267,40 +267,45 @@ impl RunHere<'_> {
             client,
             runner,
             exporting,
+            mut stops,
             settings,
             output,
             called,
             ..
         } = self;
-        let grace = if matches!(waited, Ok(Waited::AtOnce)) {
-            Duration::ZERO
-        } else {
-            GRACE
+        if matches!(waited, Ok(Waited::Terminated)) {
+            remark(output, STOPPING);
+        }
+        let grace = match waited {
+            Ok(Waited::AtOnce) => Duration::ZERO,
+            _ => GRACE,
         };
-        let stopped = tokio::time::timeout(grace + AT_ONCE, runner.give_back(grace)).await;
+        let cut = async {
+            // The second time is as good as the end of the grace.
+            let _ = tokio::time::timeout(grace, stops.asked()).await;
+        };
+        let stopped = tokio::time::timeout(grace + AT_ONCE, runner.give_back_after(cut)).await;
         exporting.stop().await;
-        let exit = match waited? {
-            Waited::Ended => {
-                stopped.unwrap_or(Ok(0))?;
-                let record = found(client.run(record.run).await?, record.run)?;
-                let exit = present(&client, record.clone(), output).await?;
-                if record.status == RunStatus::Final(FinalStatus::Failed) {
-                    let called = &settings.called;
-                    let run = record.run;
-                    let text =
-                        format!("mend the cause, then go on from there: {called} runs retry {run}");
-                    remark(output, &text);
-                }
-                exit
+        let waited = waited?;
+        let record = found(client.run(record.run).await?, record.run)?;
+        // What was at work when somebody asked may have been the last of it.
+        let exit = if matches!(record.status, RunStatus::Final(_)) {
+            stopped.unwrap_or(Ok(0))?;
+            let exit = present(&client, record.clone(), output).await?;
+            if record.status == RunStatus::Final(FinalStatus::Failed) {
+                let called = &settings.called;
+                let run = record.run;
+                let text =
+                    format!("mend the cause, then go on from there: {called} runs retry {run}");
+                remark(output, &text);
             }
-            left @ (Waited::Paused | Waited::AtOnce | Waited::Terminated) => {
-                leave(&left, record.run, called.as_deref(), settings, output);
-                if output.json {
-                    let record = found(client.run(record.run).await?, record.run)?;
-                    output.document(&describe::run(&record), "");
-                }
-                Exit::Failed
+            exit
+        } else {
+            leave(&waited, record.run, called.as_deref(), settings, output);
+            if output.json {
+                output.document(&describe::run(&record), "");
             }
+            Exit::Failed
         };
         client.close().await?;
         Ok(exit)

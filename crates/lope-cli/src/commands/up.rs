@@ -20,7 +20,7 @@ use super::spaces::pool_options;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, counted, remark};
-use crate::signals::Stops;
+use crate::signals::{STOPPING, Stops};
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
@@ -108,18 +108,21 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
         let _ = tokio::time::timeout(AT_ONCE, runner.give_back(Duration::ZERO)).await;
         return Err(broken.into());
     }
-    let words = "finishing what is in flight; once more to stop at once";
-    remark(output, words);
+    remark(output, STOPPING);
     let grace = async {
         // The second time is as good as the end of the grace.
         let _ = tokio::time::timeout(GRACE, stops.asked()).await;
     };
     spaces.stop().await;
     let given_back = runner.give_back_after(grace).await?;
-    remark(
-        output,
-        &format!("stopped; {} given back", counted(given_back, "run")),
-    );
+    let stopped = match given_back {
+        0 => "stopped".to_owned(),
+        cut => format!(
+            "stopped; {} cut short, for whoever comes next",
+            counted(cut, "run")
+        ),
+    };
+    remark(output, &stopped);
     exporting.stop().await;
     if let Some(pool) = pool {
         pool.close().await;

@@ -276,7 +276,7 @@ impl SessionTask {
         let runner = RunnerId::from_uuid(Uuid::now_v7());
         let stopped = self.session.runner();
         tracing::error!(runner = %stopped, "this runner stops its work: {why}; it begins again as {runner}");
-        self.adopter.shards.tell(|| ShardInput::Fence);
+        self.adopter.shards.tell(|| ShardInput::Abandon);
         self.adopter.shards.tell(|| ShardInput::Owner(runner));
         self.adopter.begin_as(runner);
         self.session.reborn(runner);
