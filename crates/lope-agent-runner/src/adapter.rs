@@ -119,9 +119,10 @@ impl AgentReader {
     }
 
     /// What an exit code alone says.
-    pub fn exited(&mut self, code: Option<i32>) {
-        if self.kind == AdapterKind::Gemini {
-            gemini::exited(&mut self.report, code);
+    pub fn exited(&mut self, code: Option<i32>) -> Option<&'static str> {
+        match (self.kind, code) {
+            (AdapterKind::Gemini, Some(code)) => gemini::exited(&mut self.report, code),
+            _ => None,
         }
     }
 }

@@ -295,7 +295,7 @@ impl AgentOutput {
         let exit_code = status.as_ref().ok().and_then(ExitStatus::code);
         // The code of one that was stopped is that of a process that was killed.
         let exit_code = exit_code.filter(|_| told.is_none());
-        self.reader.exited(exit_code);
+        let of_code = self.reader.exited(exit_code);
         let must_be_final = self.reader.must_be_final();
         let report = self.reader.report.masked(&self.masks);
         let reason = reason(&report, &status, told, must_be_final);
@@ -304,7 +304,12 @@ impl AgentOutput {
         let message = if reason == StopReason::Success {
             report.text.clone()
         } else {
-            let said = report.error.clone().or(complaint);
+            let short = if told.is_some() {
+                Some(how(&status, told, must_be_final))
+            } else {
+                of_code.map(str::to_owned)
+            };
+            let said = why(short, report.error.clone(), complaint);
             said.or_else(|| Some(how(&status, told, must_be_final)))
         };
         AgentEnd {
@@ -315,6 +320,18 @@ impl AgentOutput {
             wall: begun.elapsed().into(),
         }
     }
+}
+
+/// Why it did not end well, in words: what is known of that, then what it said of it itself.
+fn why(short: Option<String>, error: Option<String>, complaint: Option<String>) -> Option<String> {
+    let Some(short) = short else {
+        return error.or(complaint);
+    };
+    let last = complaint.as_deref().and_then(|text| text.lines().last());
+    Some(match error.as_deref().or(last) {
+        Some(said) => format!("{short}; it said: {said}"),
+        None => short,
+    })
 }
 
 /// What its end means. A result counts however the process ended, a usage limit that no result

@@ -21,8 +21,9 @@ use lope_agents::machine::LocalMachine;
 use lope_agents::records::{RunnerStatus, StopLevel};
 use lope_agents::settings::{AgentsSettings, RunnerSettings};
 use lope_model::id::TaskId;
-use lope_model::{RunnerId, Span};
+use lope_model::{RunnerId, Span, Timestamp};
 use lope_workers::InheritedEnvironment;
+use lope_workers::clock::wall;
 use lope_workers::process_tree::ProcessTrees;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -329,7 +330,7 @@ impl TaskRunner {
                 self.log.line("asked to stop");
                 return Ok(None);
             }
-            match self.claim().await? {
+            let look = match self.claim().await? {
                 NextStep::Work(held) => {
                     (status, next_beat) = (RunnerStatus::Running, Instant::now());
                     let round = self.round(*held, stops).await?;
@@ -341,8 +342,8 @@ impl TaskRunner {
                 }
                 NextStep::Again => continue,
                 NextStep::End(why) => return Ok(why),
-                NextStep::Wait => {}
-            }
+                NextStep::Wait(until) => until.map(not_before),
+            };
             if status != RunnerStatus::Idle {
                 (status, next_beat) = (RunnerStatus::Idle, Instant::now());
                 self.log.line("no task can be started now");
@@ -350,7 +351,7 @@ impl TaskRunner {
             }
             tokio::select! {
                 () = changes.changed() => tokio::time::sleep(CHANGES_TOGETHER).await,
-                () = tokio::time::sleep_until(next_beat.into()) => {}
+                () = tokio::time::sleep_until(look.unwrap_or(next_beat).min(next_beat).into()) => {}
                 _ = stops.changed() => {}
             }
         }
@@ -366,7 +367,7 @@ impl TaskRunner {
         let expiry = self.spec.lock_expiry;
         let outcome = self.board.claim(&query, self.spec.id, expiry).await;
         Ok(match self.bear(outcome).await? {
-            None => NextStep::Wait,
+            None => NextStep::Wait(None),
             Some(ClaimOutcome::Claimed(held)) => NextStep::Work(held),
             Some(ClaimOutcome::Exhausted { task, reason }) => {
                 self.log.line(&format!("task {task} is blocked: {reason}"));
@@ -378,13 +379,19 @@ impl TaskRunner {
                 if self.spec.until_idle {
                     NextStep::End(self.spec.task.map(|_| why))
                 } else {
-                    NextStep::Wait
+                    NextStep::Wait(Some(day))
                 }
             }
-            Some(ClaimOutcome::Nothing) if self.spec.until_idle => NextStep::End(None),
-            Some(ClaimOutcome::Nothing) => NextStep::Wait,
+            Some(ClaimOutcome::Nothing | ClaimOutcome::Early(_)) if self.spec.until_idle => {
+                NextStep::End(None)
+            }
+            Some(ClaimOutcome::Nothing) => NextStep::Wait(None),
+            Some(ClaimOutcome::Early(time)) => NextStep::Wait(Some(time)),
             Some(ClaimOutcome::NotNow(why)) if is_passing(&why) && !self.spec.until_idle => {
-                NextStep::Wait
+                NextStep::Wait(match why {
+                    NotEligible::Early(time) => Some(time),
+                    _ => None,
+                })
             }
             Some(ClaimOutcome::NotNow(why)) => {
                 self.log.line(&format!("the task cannot be started: {why}"));
@@ -478,9 +485,17 @@ fn teller(board: &AgentBoard, equipment: &RunnerEquipment, log: &Arc<RunnerLog>)
 enum NextStep {
     Work(Box<lope_agents::board::HeldTask>),
     Again,
-    Wait,
+    /// Nothing can be started, or nothing before this time.
+    Wait(Option<Timestamp>),
     /// There is nothing to do; why the one task that is meant cannot be started.
     End(Option<String>),
+}
+
+/// When to look again for a task that may not be started before a time by the store's clock, which may
+/// be behind ours.
+fn not_before(time: Timestamp) -> Instant {
+    let left = time.since(wall()).to_duration();
+    Instant::now() + left.max(Duration::from_secs(1))
 }
 
 /// Will what keeps a task from being started pass by itself?

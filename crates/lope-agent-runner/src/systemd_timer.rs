@@ -31,11 +31,31 @@ pub enum TimerError {
     Told(String),
 }
 
-/// Write the units into the user's folder of units, and set the timer.
+/// Write the units into the user's folder of units, and set the timer. If that fails, the folder is
+/// as it was.
 pub async fn install(job: &CronJob, units: &Path) -> Result<(), TimerError> {
-    for UnitFile { path, text } in unit_files(job, units) {
-        let written = fs::create_dir_all(units).and_then(|()| fs::write(&path, &text));
-        written.map_err(|error| TimerError::File { path, error })?;
+    let files = unit_files(job, units);
+    let before = files.each_ref().map(|file| fs::read(&file.path).ok());
+    let set = set(&files, units).await;
+    if set.is_err() {
+        for (UnitFile { path, .. }, text) in files.iter().zip(before) {
+            // What is told is why it could not be set.
+            let _ = match text {
+                Some(text) => fs::write(path, text),
+                None => fs::remove_file(path),
+            };
+        }
+    }
+    set
+}
+
+async fn set(files: &[UnitFile], units: &Path) -> Result<(), TimerError> {
+    for UnitFile { path, text } in files {
+        let written = fs::create_dir_all(units).and_then(|()| fs::write(path, text));
+        written.map_err(|error| TimerError::File {
+            path: path.clone(),
+            error,
+        })?;
     }
     systemctl(&["daemon-reload"]).await?;
     systemctl(&["enable", "--now", &format!("{UNIT}.timer")]).await

@@ -90,7 +90,7 @@ async fn claim(board: &AgentBoard, me: RunnerId) -> Option<HeldTask> {
     };
     match board.claim(&query, me, Span::from_secs(60)).await.unwrap() {
         ClaimOutcome::Claimed(held) => Some(*held),
-        ClaimOutcome::Nothing => None,
+        ClaimOutcome::Nothing | ClaimOutcome::Early(_) => None,
         other => panic!("{other:?}"),
     }
 }

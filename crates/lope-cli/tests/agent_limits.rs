@@ -54,10 +54,14 @@ fn a_step_whose_tool_met_its_limit_goes_on_when_that_ends() {
 }
 
 /// "usage limit → re-queued at its reset (not counted)": within its round no second agent is started, also
-/// if the step may be tried again, and the task goes on then.
+/// if the step may be tried again, and the task goes on then, however rarely its runner gives signs of life.
 #[test]
 fn a_task_whose_tool_met_its_limit_goes_on_when_that_ends() {
-    let shop = AgentProject::new();
+    let shop = AgentProject::with("  staleTimeout: 30m\n", "");
+    let config = shop.home.path().join(".lope/config.yaml");
+    let settings = std::fs::read_to_string(&config).unwrap();
+    let rare = settings.replace("heartbeatInterval: 200ms", "heartbeatInterval: 15m");
+    std::fs::write(&config, rare).unwrap();
     std::fs::create_dir(shop.project.join(".lope")).unwrap();
     let flow = "name: shop\nsteps:\n  \
                 work: { agent: { role: work }, retries: 2, base_delay: 100ms }\n";

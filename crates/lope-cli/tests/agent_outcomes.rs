@@ -33,6 +33,45 @@ fn zero_bytes_in_what_an_agent_says_stop_no_runner() {
     assert!(!told.err.contains("lease lost"), "{told:?}");
 }
 
+/// Why a task failed is told with what the agent said of it: of one that was stopped, first that it was;
+/// of one whose exit code tells the cause, what to do about it.
+#[test]
+fn a_reason_has_the_cause_and_what_the_agent_said_of_it() {
+    let shop = AgentProject::new();
+    let config = shop.home.path().join(".lope/config.yaml");
+    let gemini = shop.home.path().join("gemini");
+    crate::stage::program(
+        &gemini,
+        "#!/bin/sh\necho 'Set GEMINI_API_KEY before running' >&2\nexit 41\n",
+    );
+    let ends = |command: Value| {
+        let agent = json!({ "command": command, "timeout": "1s" });
+        let settings = json!({ "agents": { "default": agent }, "runners": { "review": "none" } });
+        std::fs::write(&config, settings.to_string()).unwrap();
+        let id = shop.add(&command.to_string(), &[]);
+        shop.work();
+        let task = shop.task(&id);
+        assert_eq!(task["status"], "failed", "{task}");
+        task["reason"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        ends(json!([gemini])),
+        "exit: authentication failed; it said: Set GEMINI_API_KEY before running"
+    );
+    assert_eq!(
+        ends(json!([
+            "sh",
+            "-c",
+            "echo one >&2; echo no network >&2; sleep 60"
+        ])),
+        "timeout: it ran too long; it said: no network"
+    );
+    assert_eq!(
+        ends(json!(["sh", "-c", "exec sleep 60"])),
+        "timeout: it ran too long"
+    );
+}
+
 /// "a task waits for a person by signal": what an agent asked before it failed can be answered, and is
 /// worked on again with the answer.
 #[test]

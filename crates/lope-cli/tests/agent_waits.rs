@@ -88,8 +88,6 @@ fn a_round_that_only_waits_keeps_nobody_waiting() {
 
     let runner = shop.start();
     waiting_run(&shop, &id);
-    // It has left memory meanwhile.
-    std::thread::sleep(Duration::from_millis(500));
     shop.lope(&["runs", "signal", &run, "approved"]).done();
     until("its end", || shop.task(&id)["status"] == "completed");
     assert_eq!(shop.task(&id)["result"], "did succeed");

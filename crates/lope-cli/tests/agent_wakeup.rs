@@ -425,6 +425,35 @@ fn a_timer_of_systemd_wakes_runners_up() {
     );
 }
 
+/// A systemd that cannot be reached leaves no timer of which others would say that it wakes runners up.
+#[test]
+fn a_timer_that_could_not_be_set_leaves_the_units_as_they_were() {
+    let village = Village::new("");
+    let units = village.home.path().join(".config/systemd/user");
+    let bin = village.home.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let refuses = "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n";
+    crate::stage::program(&bin.join("systemctl"), refuses);
+    let install = || {
+        let mut command = village
+            .home
+            .command(&["runners", "cron", "install", "--systemd"]);
+        said(command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())))
+    };
+    let refused = install();
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused.err.contains("Failed to connect to bus"),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_dir(&units).unwrap().count(), 0);
+    std::fs::write(units.join("lope-wakeup.timer"), "mine").unwrap();
+    assert_eq!(install().code, 1);
+    let kept = std::fs::read_to_string(units.join("lope-wakeup.timer")).unwrap();
+    assert_eq!(kept, "mine");
+    assert_eq!(std::fs::read_dir(&units).unwrap().count(), 1);
+}
+
 /// `lope doctor` looks at the programs of agents, the folders of projects, git and who wakes runners.
 #[test]
 fn the_doctor_says_what_agents_lack() {

@@ -52,20 +52,19 @@ fn result(report: &mut AgentReport, event: &Json, at: &SaidAt) {
     }
 }
 
-pub(super) fn exited(report: &mut AgentReport, code: Option<i32>) {
-    let words = match code {
-        Some(41) => "authentication failed",
-        Some(42) => "its input was refused",
-        Some(44) => "its sandbox failed",
-        Some(52) => "its configuration is wrong",
-        Some(53) => "it took too many turns",
-        Some(54) => "a tool failed",
-        Some(55) => "its folder is not trusted",
-        Some(TOO_MANY_REQUESTS) => {
+pub(super) fn exited(report: &mut AgentReport, code: i32) -> Option<&'static str> {
+    Some(match code {
+        41 => "authentication failed",
+        42 => "its input was refused",
+        44 => "its sandbox failed",
+        52 => "its configuration is wrong",
+        53 => "it took too many turns",
+        54 => "a tool failed",
+        55 => "its folder is not trusted",
+        TOO_MANY_REQUESTS => {
             report.hit(UsageLimit { reset: None });
             "too many requests"
         }
-        _ => return,
-    };
-    report.error.get_or_insert_with(|| words.to_owned());
+        _ => return None,
+    })
 }

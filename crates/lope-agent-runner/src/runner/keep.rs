@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use lope_agents::board::{BoardError, HeldTask};
-use lope_agents::records::{AttemptRole, RunnerStatus, StopLevel, StopReason, TaskStatus};
+use lope_agents::records::{AttemptRole, StopLevel, StopReason, TaskStatus};
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
@@ -93,15 +93,8 @@ impl TaskRunner {
 
     /// Is the task still ours?
     async fn renewed(&self, held: &mut HeldTask) -> Result<bool, BoardError> {
-        let task = held.task.id;
-        let expiry = self.spec.lock_expiry;
-        if self.board.renew(held, expiry).await?.is_err() {
-            return Ok(false);
-        }
-        let beat = self
-            .board
-            .beat(self.spec.id, RunnerStatus::Running, Some(task));
-        Ok(beat.await?.is_some())
+        let renewed = self.board.renew(held, self.spec.lock_expiry).await?;
+        Ok(renewed.is_ok())
     }
 
     /// How long a lock that is not renewed is surely still ours.

@@ -137,6 +137,10 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
             let report = CommandReport::new(Json::Null, "no task can be started now");
             Ok(report.exiting(CommandExit::Failed))
         }
+        ClaimOutcome::Early(time) => {
+            let text = format!("no task can be started before {time}");
+            Ok(CommandReport::new(Json::Null, text).exiting(CommandExit::Failed))
+        }
         ClaimOutcome::NextDay(day) => Err(CommandError::refused(format!(
             "the budget of the day is used up until {day}"
         ))),

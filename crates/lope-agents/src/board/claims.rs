@@ -12,12 +12,12 @@ use lope_store::transfer::TransferValue;
 use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
 use crate::law::budget::{Exhausted, exhausted, looks_back};
 use crate::law::lock::{acquired, standing};
-use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
+use crate::law::select::{NotEligible, TaskQuery, eligible, first_time, objection, role};
 use crate::law::settle::{AttemptEnd, failures, run_at_work, settle};
 use crate::law::{BoardView, TaskRules};
 use crate::records::{
-    AgentRunnerRecord, AttemptRole, BoardRecord, Budget, StopReason, TaskAttemptRecord,
-    TaskLockRecord, TaskRecord, TaskStatus,
+    AgentRunnerRecord, AttemptRole, BoardRecord, Budget, RunnerStatus, StopReason,
+    TaskAttemptRecord, TaskLockRecord, TaskRecord, TaskStatus,
 };
 
 /// A task that is ours for a while.
@@ -36,6 +36,8 @@ pub enum ClaimOutcome {
     NotNow(NotEligible),
     /// No task can be taken now.
     Nothing,
+    /// None before this time.
+    Early(Timestamp),
     /// Tasks wait for the next day: the budget of this one is used up.
     NextDay(Timestamp),
     /// The next task's budget is used up; it is blocked now.
@@ -213,7 +215,8 @@ impl AgentBoard {
 
     async fn not_now(&self, view: &BoardView, query: &TaskQuery<'_>) -> BoardResult<ClaimOutcome> {
         let Some(id) = query.task else {
-            return Ok(ClaimOutcome::Nothing);
+            let first = first_time(view, query, &self.rules);
+            return Ok(first.map_or(ClaimOutcome::Nothing, ClaimOutcome::Early));
         };
         let found = match view.tasks.iter().find(|task| task.id == id) {
             Some(task) => task.clone(),
@@ -256,6 +259,8 @@ impl AgentBoard {
             lock.boot_id = read.clock.boot_id;
             let live = holder.into_iter().filter(|it| it.completed_at.is_none());
             let beats = live.map(|holder| AgentRunnerRecord {
+                status: RunnerStatus::Running,
+                current_task_id: Some(held.task.id),
                 heartbeat_at: read.clock.now,
                 beat: read.clock.moment,
                 awake: self.facts.awake(),

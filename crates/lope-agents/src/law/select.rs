@@ -89,18 +89,32 @@ pub fn eligible<'a>(
     rules: &TaskRules,
 ) -> Vec<&'a TaskRecord> {
     let facts = ViewFacts::of(view);
-    let wanted = view.tasks.iter().filter(|task| {
+    let mut next: Vec<&TaskRecord> = wanted(view, query)
+        .filter(|task| facts.objection(task, query.me, rules).is_none())
+        .collect();
+    next.sort_by_key(|task| rank(task));
+    next
+}
+
+/// When the first of the tasks may be started that wait for nothing but their time.
+pub fn first_time(view: &BoardView, query: &TaskQuery<'_>, rules: &TaskRules) -> Option<Timestamp> {
+    let facts = ViewFacts::of(view);
+    let times =
+        wanted(view, query).filter_map(|task| match facts.objection(task, query.me, rules) {
+            Some(NotEligible::Early(time)) => Some(time),
+            _ => None,
+        });
+    times.min()
+}
+
+fn wanted<'a>(view: &'a BoardView, query: &TaskQuery<'_>) -> impl Iterator<Item = &'a TaskRecord> {
+    view.tasks.iter().filter(|task| {
         query.project.is_none_or(|path| task.project_path == path)
             && query
                 .section
                 .is_none_or(|section| task.section_id.as_deref() == Some(section))
             && query.task.is_none_or(|id| task.id == id)
-    });
-    let mut next: Vec<&TaskRecord> = wanted
-        .filter(|task| facts.objection(task, query.me, rules).is_none())
-        .collect();
-    next.sort_by_key(|task| rank(task));
-    next
+    })
 }
 
 /// Why a task may not be started now; nothing if it may.
