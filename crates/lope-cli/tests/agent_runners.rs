@@ -232,6 +232,12 @@ fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
     let shop = AgentProject::new();
     let id = shop.add("wait for it", &[]);
     shop.killed_at_work(&id);
+    let examined = shop.lope(&["doctor"]).out;
+    assert!(examined.contains("is gone and has 1 run"), "{examined}");
+    assert!(
+        examined.contains("lope runners wakeup: the next runner of its project goes on"),
+        "{examined}"
+    );
     shop.go();
     shop.work();
     let task = shop.task(&id);

@@ -11,6 +11,8 @@ use lope_store::runs::{QueueCount, RunRecord, RunnerRecord};
 use lope_store::store::Finding;
 use lope_why::is_set_aside;
 
+use crate::agents::{ROUND_ENGINE, TASK_QUEUE};
+
 pub use facts::{StoreFacts, home, inspect, python, space};
 
 /// How a check ended.
@@ -210,7 +212,9 @@ pub fn clock(
 /// Who works, and does anything wait for them?
 pub fn runners(runners: &[RunnerRecord], queues: &[QueueCount]) -> Vec<HealthCheck> {
     let live = runners.iter().filter(|runner| runner.live).count();
-    let due: u64 = queues.iter().map(|queue| queue.due).sum();
+    // What becomes of a task is done by the runner of its project.
+    let ours = queues.iter().filter(|it| it.queue.as_str() != TASK_QUEUE);
+    let due: u64 = ours.map(|queue| queue.due).sum();
     let mut verdicts = Vec::new();
     verdicts.push(match (live, due) {
         (0, 0) => HealthCheck::ok("runners", "none is up, and no run is due"),
@@ -235,11 +239,12 @@ pub fn runners(runners: &[RunnerRecord], queues: &[QueueCount]) -> Vec<HealthChe
         };
         let RunnerRecord { runner, host, .. } = gone;
         let message = format!("runner {runner} on {host} is gone and has {runs}");
-        verdicts.push(HealthCheck::warn(
-            "runners",
-            message,
-            "lope up: a runner takes over what others left behind",
-        ));
+        let hint = if gone.name == ROUND_ENGINE {
+            "lope runners wakeup: the next runner of its project goes on"
+        } else {
+            "lope up: a runner takes over what others left behind"
+        };
+        verdicts.push(HealthCheck::warn("runners", message, hint));
     }
     verdicts
 }

@@ -192,7 +192,7 @@ fn task_card(context: &ServerContext, parts: &BoardParts, task: &TaskRecord) -> 
         a.task href=(context.path(&format!("/agents/tasks/{}", task.id))) {
             span.title { (brief(&task.title, 140)) }
             @if let Some(question) = task.question.as_ref().filter(|_| task.status == TaskStatus::Blocked) { span.ask { "? " (brief(question, 120)) } }
-            @else if task.status != TaskStatus::Completed { @if let Some(reason) = &task.reason { span.dim { (brief(reason, 120)) } } }
+            @else if !matches!(task.status, TaskStatus::Completed | TaskStatus::InProgress) { @if let Some(reason) = &task.reason { span.dim { (brief(reason, 120)) } } }
             span.meta {
                 (state(status_word(task)))
                 @if parts.projects.len() > 1 { @if let Some(project) = project { span.tag { (brief(&project.name, 24)) } } }

@@ -186,13 +186,13 @@ fn attempts(context: &ServerContext, detail: &TaskDetail) -> Markup {
         .fold(0, i64::saturating_add);
     html! {
         div.title { strong { "Attempts" } span.grow {} @if cost > 0 { span { (dollars(cost)) } } @if tokens > 0 { span.dim { (tokens) " tokens" } } }
-        @if detail.attempts.is_empty() { div.empty { "None yet." } } @else { table {
+        @if detail.attempts.is_empty() { div.empty { "None yet." } } @else { table.attempts {
             thead { tr { th.number { "No" } th { "For" } th { "End" } th.less { "Agent" } th.number.less { "Took" } th.number { "Cost" } th.less { "Said" } } }
             tbody { @for attempt in detail.attempts.iter().rev() { tr {
                 td.number { a href=(context.path(&format!("/agents/tasks/{}?attempt={}", attempt.task_id, attempt.number))) { (attempt.number) } }
-                td { (attempt.role) }
-                td { (state(end_word(attempt))) @if !attempt.counted && attempt.ended_at.is_some() { span.dim { " not counted" } } }
-                td.less { (brief(&attempt.agent, 40)) }
+                td.tight { (attempt.role) }
+                td.tight { (state(end_word(attempt))) @if !attempt.counted && attempt.ended_at.is_some() { span.dim { " not counted" } } }
+                td.less.tight { (brief(&attempt.agent, 40)) }
                 td.number.less.tight { @if attempt.ended_at.is_some() { (lasted(Span::from_millis(attempt.wall_ms.max(0).cast_unsigned()))) } @else { (ago(attempt.started_at)) } }
                 td.number { @if attempt.cost_micros > 0 { (dollars(attempt.cost_micros)) } @else { "–" } }
                 td.wide.less title=[attempt.summary.as_ref()] { (brief(attempt.summary.as_deref().unwrap_or_default(), 120)) }
