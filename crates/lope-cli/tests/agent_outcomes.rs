@@ -112,6 +112,11 @@ fn more_tokens_and_dollars_than_there_are_stop_nobody() {
         assert_eq!(shown.status, 200, "{page}");
         assert!(shown.text().contains("$9223372036854.78"), "{page}");
     }
+    // What its runner worked with is none of those that work on runs.
+    let runners = up.send(Request::get("/runners")).text();
+    assert!(!runners.contains("lope.tasks"), "{runners}");
+    assert!(runners.contains("Those of agents are at"), "{runners}");
+    assert!(runners.contains("1 runner is up."), "{runners}");
 }
 
 /// What the store refuses it will refuse again: the attempt has failed, counted and told once, and

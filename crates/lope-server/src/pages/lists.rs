@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lope::agents::ROUND_ENGINE;
 use lope::runs::{FinalStatus, LiveStatus, RunFilter, RunRecord, RunStatus, RunnerRecord};
 use lope_model::{QueueName, Span, Timestamp};
 use maud::{Markup, html};
@@ -189,6 +190,8 @@ fn serves(runner: &RunnerRecord) -> String {
 
 pub(crate) async fn runners(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let mut all = context.client.runners(RUNNERS).await?;
+    // What a runner of agents works with is no runner of its own.
+    let of_agents = all.extract_if(.., |it| it.name == ROUND_ENGINE).count();
     all.sort_by_key(|runner| !runner.live);
     let live = all.iter().filter(|runner| runner.live).count();
     let body = html! {
@@ -207,6 +210,7 @@ pub(crate) async fn runners(context: Arc<ServerContext>, call: ApiCall) -> ApiRe
                 } } }
             } }
         }
+        @if of_agents > 0 { p { "Those of agents are at " a href=(context.path("/agents")) { "Agents" } "." } }
     };
     Ok(still(&context, &call, "Runners", &body))
 }
