@@ -9,6 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::fixture::agent_project::{AgentProject, RunnerChild, attempts};
+use crate::fixture::http::Request;
+use crate::server::Up;
 use crate::stage::until;
 
 /// The logs below a folder.
@@ -214,4 +216,24 @@ fn the_lines_of_all_runners_name_their_runners() {
         let table = shop.lope(&["runners", "logs", "--all"]).done().out;
         assert!(table.contains(&format!(" [{}] ", &id[..8])), "{table}");
     }
+}
+
+/// One list names all who work; what is for runners of agents alone says so of the others.
+#[test]
+fn a_runner_that_works_on_runs_is_shown_and_nothing_else() {
+    let shop = AgentProject::new();
+    let up = Up::start(&shop.home, &["--http", "127.0.0.1:0"]);
+    let listed = shop.json(&["runners", "list"]);
+    assert_eq!(listed[0]["kind"], "runs", "{listed}");
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(shop.json(&["runners", "show", id])["kind"], "runs");
+    for verb in ["stop", "logs"] {
+        let said = shop.lope(&["runners", verb, &id[..13]]);
+        let words = format!("error: runner {id} works on runs, not for agents\n  hint: process ");
+        assert_eq!(said.code, 3, "{said:?}");
+        assert!(said.err.starts_with(&words), "{said:?}");
+    }
+    assert_eq!(up.send(Request::get("/healthz")).status, 200);
+    let none = shop.lope(&["runners", "stop", "00000000"]);
+    assert!(none.err.contains("there is no runner"), "{none:?}");
 }

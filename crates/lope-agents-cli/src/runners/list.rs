@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use lope::Client;
 use lope::agents::law::unstarted::UnstartedRunner;
 use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
 use lope::agents::{BoardError, ROUND_ENGINE, describe};
@@ -10,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use super::unstarted_words;
 use crate::context::{AgentsContext, OpenBoard};
-use crate::report::{CommandReport, CommandResult};
+use crate::report::{CommandError, CommandReport, CommandResult};
 use crate::table::{RuledTable, or_dash, short};
 
 /// Most runners of the engine that are listed.
@@ -132,21 +133,45 @@ fn warning<'a>(
     ))
 }
 
+/// The one runner that works on runs whose id begins so.
+async fn engine_named(
+    client: &Client,
+    named: &str,
+) -> CommandResult<Option<lope::runs::RunnerRecord>> {
+    let beginning = named.to_ascii_lowercase();
+    let mut all = client.runners(ENGINE_RUNNERS_MAX).await?;
+    all.retain(|it| !beginning.is_empty() && it.runner.to_string().starts_with(&beginning));
+    Ok(all.pop().filter(|_| all.is_empty()))
+}
+
+/// Why something cannot be done with a runner that is none of agents: it is there, but works on runs.
+pub(super) async fn not_of_agents(
+    client: &Client,
+    named: &str,
+    missing: BoardError,
+) -> CommandError {
+    let found = match engine_named(client, named).await {
+        Ok(found) => found,
+        Err(error) => return error,
+    };
+    found.map_or_else(
+        || missing.into(),
+        |it| {
+            let words = format!("runner {} works on runs, not for agents", it.runner);
+            CommandError::refused(words).hint(format!(
+                "process {} on {}: a TERM ends it, and what it says is on its standard error",
+                it.pid, it.host
+            ))
+        },
+    )
+}
+
 pub(super) async fn show(named: &str, context: &AgentsContext) -> CommandResult {
     let OpenBoard { client, board } = context.board_with("runner", named).await?;
     let value = match board.runner(named).await {
         Ok(runner) => described(&runner),
-        Err(BoardError::Missing { .. }) if !named.is_empty() => {
-            let all = client.runners(ENGINE_RUNNERS_MAX).await?;
-            let beginning = named.to_ascii_lowercase();
-            let mut own = all
-                .iter()
-                .filter(|runner| runner.runner.to_string().starts_with(&beginning));
-            let found = own.next().filter(|_| own.next().is_none());
-            engine(found.ok_or_else(|| BoardError::Missing {
-                what: "runner",
-                name: named.to_owned(),
-            })?)
+        Err(missing @ BoardError::Missing { .. }) => {
+            engine(&engine_named(&client, named).await?.ok_or(missing)?)
         }
         Err(error) => return Err(error.into()),
     };

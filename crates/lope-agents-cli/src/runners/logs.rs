@@ -7,6 +7,7 @@ use lope::agents::{AgentBoard, BoardError, runner_log};
 use lope_model::RunnerId;
 use serde_json::{Value as Json, json};
 
+use super::list::not_of_agents;
 use crate::context::AgentsContext;
 use crate::log_text::{LogExtent, is_over, line_json, no_log, of_one, printed, tail, unread};
 use crate::report::{CommandError, CommandReport, CommandResult};
@@ -57,7 +58,12 @@ pub(super) async fn run(args: &RunnerLogsArgs, context: &AgentsContext) -> Comma
             printed(&path, extent, context, || has_ended(board, &id)).await?
         }
         Err(BoardError::Missing { .. }) => {
-            let path = forgotten(&folder, named)?;
+            let path = match forgotten(&folder, named) {
+                Err(missing @ BoardError::Missing { .. }) => {
+                    return Err(not_of_agents(&open.client, named, missing).await);
+                }
+                path => path?,
+            };
             printed(&path, extent, context, || async { true }).await?
         }
         Err(error) => return Err(error.into()),

@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use lope::Client;
 use lope::agents::records::{AgentRunnerRecord, RunnerStatus, StopLevel};
-use lope::agents::{AgentBoard, BoardResult, LocalMachine, describe, longest_stop};
+use lope::agents::{AgentBoard, BoardError, BoardResult, LocalMachine, describe, longest_stop};
 use lope_model::Span;
 use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
 
+use super::list::not_of_agents;
 use crate::context::{AgentsContext, OpenBoard};
 use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
 
@@ -47,7 +49,7 @@ pub(super) async fn run(args: StopRunnerArgs, context: &AgentsContext) -> Comman
             None => return Ok(CommandReport::new(json!([]), "no runners")),
         },
     };
-    let meant = meant(&args, &board, context).await?;
+    let meant = meant(&args, &client, &board, context).await?;
     // All at once, so that one is not waited for while the others begin something.
     for runner in meant.iter().filter(|_| !args.force) {
         board.ask_to_stop(runner.id, StopLevel::Drain).await?;
@@ -82,11 +84,18 @@ pub(super) async fn run(args: StopRunnerArgs, context: &AgentsContext) -> Comman
 
 async fn meant(
     args: &StopRunnerArgs,
+    client: &Client,
     board: &AgentBoard,
     context: &AgentsContext,
 ) -> CommandResult<Vec<AgentRunnerRecord>> {
     if let Some(named) = &args.runner {
-        return Ok(vec![board.runner(named).await?]);
+        return match board.runner(named).await {
+            Ok(runner) => Ok(vec![runner]),
+            Err(missing @ BoardError::Missing { .. }) => {
+                Err(not_of_agents(client, named, missing).await)
+            }
+            Err(error) => Err(error.into()),
+        };
     }
     let mut live = board.view(None).await?.runners;
     if !args.all {

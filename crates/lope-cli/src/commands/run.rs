@@ -276,10 +276,8 @@ impl RunHere<'_> {
         if matches!(waited, Ok(Waited::Terminated)) {
             remark(output, STOPPING);
         }
-        let grace = match waited {
-            Ok(Waited::AtOnce) => Duration::ZERO,
-            _ => GRACE,
-        };
+        let at_once = matches!(waited, Ok(Waited::AtOnce));
+        let grace = if at_once { Duration::ZERO } else { GRACE };
         let cut = async {
             // The second time is as good as the end of the grace.
             let _ = tokio::time::timeout(grace, stops.asked()).await;
@@ -289,15 +287,15 @@ impl RunHere<'_> {
         let waited = waited?;
         let record = found(client.run(record.run).await?, record.run)?;
         // What was at work when somebody asked may have been the last of it.
-        let exit = if matches!(record.status, RunStatus::Final(_)) {
+        let exit = if record.status.is_final() {
             stopped.unwrap_or(Ok(0))?;
             let exit = present(&client, record.clone(), output).await?;
             if record.status == RunStatus::Final(FinalStatus::Failed) {
-                let called = &settings.called;
-                let run = record.run;
-                let text =
-                    format!("mend the cause, then go on from there: {called} runs retry {run}");
-                remark(output, &text);
+                let again = format!("{} runs retry {}", settings.called, record.run);
+                remark(
+                    output,
+                    &format!("mend the cause, then go on from there: {again}"),
+                );
             }
             exit
         } else {
@@ -385,10 +383,7 @@ async fn interrupted(
 }
 
 async fn has_ended(client: &Client, run: RunId) -> CliResult<bool> {
-    Ok(matches!(
-        found(client.run(run).await?, run)?.status,
-        RunStatus::Final(_)
-    ))
+    Ok(found(client.run(run).await?, run)?.status.is_final())
 }
 
 /// A run that cannot be folded never ends by itself.

@@ -61,6 +61,12 @@ pub enum RunStatus {
     Final(FinalStatus),
 }
 
+impl RunStatus {
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Final(_))
+    }
+}
+
 /// A run as the store knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {

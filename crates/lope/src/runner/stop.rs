@@ -5,7 +5,6 @@ use std::time::Duration;
 use lope_engine::client::STOPPED;
 use lope_flow::law::EventKind;
 use lope_model::RunId;
-use lope_store::runs::RunStatus;
 
 use super::feed::is_stopped;
 use super::{PATIENCE, Runner};
@@ -57,9 +56,7 @@ impl Runner {
             loop {
                 let notification = self.0.telemetry.notification();
                 match self.store().runs.run(run).await? {
-                    Some(record)
-                        if is_stopped(&record) || matches!(record.status, RunStatus::Final(_)) =>
-                    {
+                    Some(record) if is_stopped(&record) || record.status.is_final() => {
                         return Ok(());
                     }
                     None => return Ok(()),

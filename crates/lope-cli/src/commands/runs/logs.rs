@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use lope::runs::{RunRecord, RunStatus};
+use lope::runs::RunRecord;
 use lope::workers::LogEntry;
 use lope::workers::Logs;
 use lope::{Client, Redaction};
@@ -68,7 +68,7 @@ impl Tail {
     ) -> CliResult<Exit> {
         let mut watch = client.watch();
         loop {
-            let ended = matches!(record.status, RunStatus::Final(_));
+            let ended = record.status.is_final();
             for entry in logs.of_run(record.run).unwrap_or_default() {
                 self.tell(&entry, ended)?;
             }

@@ -2,7 +2,6 @@
 
 use lope::Client;
 use lope::describe;
-use lope::runs::RunStatus;
 use serde_json::{Value as Json, json};
 
 use super::find::{find, found};
@@ -46,8 +45,7 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
         progress.draw(follower.historian());
         record = found(client.run(record.run).await?, record.run)?;
         // The record may be ahead of what was read of the journal: go on until both have ended.
-        if matches!(record.status, RunStatus::Final(_)) && follower.historian().seq() >= record.head
-        {
+        if record.status.is_final() && follower.historian().seq() >= record.head {
             break;
         }
         progress::pause(&mut watch).await;
