@@ -4,7 +4,7 @@
 //! extent, and then applies its operations. Writes to other keys of the same document are no
 //! conflict. What was changed comes back, document by document, for whoever depends on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::address::CellAddress;
 use crate::error::{CommitError, CommitRefusal};
@@ -42,7 +42,32 @@ pub struct DocumentChange {
     pub before: Option<Json>,
     pub after: Option<Json>,
     /// Where the two differ.
-    pub paths: Vec<CellPath>,
+    pub paths: Vec<PathChange>,
+}
+
+/// A place in a document that a commit changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathChange {
+    pub path: CellPath,
+    /// What stood there, and what stands there now.
+    pub before: Option<Json>,
+    pub after: Option<Json>,
+}
+
+impl DocumentChange {
+    /// What stood at a place before, and what stands there now.
+    pub(crate) fn at(&self, keys: &[Arc<str>]) -> [Option<&Json>; 2] {
+        [&self.before, &self.after].map(|root| root.as_ref()?.at(keys))
+    }
+
+    /// The place in the document that `path` leads to.
+    pub fn address(&self, path: &CellPath) -> CellAddress {
+        CellAddress {
+            space: self.space.clone(),
+            id: self.id.clone(),
+            path: path.clone(),
+        }
+    }
 }
 
 impl Spaces {
@@ -77,8 +102,7 @@ impl Spaces {
         value: Option<Json>,
     ) -> Option<DocumentChange> {
         let before = self.now.document(space, id).cloned();
-        let paths = BTreeSet::from([CellPath::root()]);
-        let change = changed(space, id.clone(), before, value, paths)?;
+        let change = changed(space, id.clone(), before, value, &[&CellPath::root()])?;
         self.now.put(space, id.clone(), change.after.clone());
         Some(change)
     }
@@ -156,21 +180,22 @@ impl Spaces {
         space: &SpaceName,
         transaction: Transaction,
     ) -> Result<Vec<DocumentChange>, CommitRefusal> {
-        let mut paths: BTreeMap<EntityId, BTreeSet<CellPath>> = BTreeMap::new();
-        for operation in &transaction.operations {
-            let at = &operation.at;
-            let known = paths.entry(at.id.clone()).or_default();
-            known.insert(at.path.clone());
-        }
+        let places = transaction.operations.iter().map(|operation| &operation.at);
+        let mut places: Vec<(&EntityId, &CellPath)> = places.map(|at| (&at.id, &at.path)).collect();
+        places.sort_unstable();
+        places.dedup();
         let mut changes = Vec::new();
-        for (id, paths) in paths {
-            let before = self.now.document(space, &id);
-            let is_untouched = is_identical(before, transaction.begun.document(space, &id));
-            let after = match transaction.documents.get(&id) {
+        for places in places.chunk_by(|(one, _), (other, _)| one == other) {
+            let id = places[0].0;
+            let paths: Vec<&CellPath> = places.iter().map(|(_, path)| *path).collect();
+            let before = self.now.document(space, id);
+            let is_untouched = self.now.is_same(&transaction.begun)
+                || is_identical(before, transaction.begun.document(space, id));
+            let after = match transaction.documents.get(id) {
                 Some(own) if is_untouched => own.clone(),
-                _ => replay(before.cloned(), &id, &transaction.operations)?,
+                _ => replay(before.cloned(), id, &transaction.operations)?,
             };
-            changes.extend(changed(space, id, before.cloned(), after, paths));
+            changes.extend(changed(space, id.clone(), before.cloned(), after, &paths));
         }
         Ok(changes)
     }
@@ -204,20 +229,25 @@ fn changed(
     id: EntityId,
     before: Option<Json>,
     after: Option<Json>,
-    paths: BTreeSet<CellPath>,
+    paths: &[&CellPath],
 ) -> Option<DocumentChange> {
-    let differs = |path: &CellPath| {
-        let at = |root: &Json| root.at(path.keys()).cloned();
-        before.as_ref().and_then(at) != after.as_ref().and_then(at)
-    };
-    let paths: Vec<CellPath> = paths.into_iter().filter(differs).collect();
-    (!paths.is_empty()).then(|| DocumentChange {
+    let mut change = DocumentChange {
         space: space.clone(),
         id,
         before,
         after,
-        paths,
-    })
+        paths: Vec::new(),
+    };
+    let changed = paths.iter().filter_map(|path| {
+        let [before, after] = change.at(path.keys());
+        (before != after).then(|| PathChange {
+            path: (*path).clone(),
+            before: before.cloned(),
+            after: after.cloned(),
+        })
+    });
+    change.paths = changed.collect();
+    (!change.paths.is_empty()).then_some(change)
 }
 
 /// Reads without a record, for looking at a state from outside a transaction.

@@ -544,8 +544,8 @@ impl<P: Program> SpaceMachine<P> {
         self.nodes.scheduler.changed(&committed.changes, by);
         self.wave.add(committed);
         for change in &committed.changes {
-            for path in &change.paths {
-                self.changed.note(&change.id, path, by);
+            for place in &change.paths {
+                self.changed.note(&change.id, &place.path, by);
             }
         }
         self.program

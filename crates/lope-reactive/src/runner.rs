@@ -356,8 +356,8 @@ impl RecipeRunner {
     /// Starts and stops what a change of the running set says; looks at nothing else.
     fn take_set_change(&mut self, change: &DocumentChange, spaces: &Spaces, nodes: &mut Nodes) {
         let mut processes = BTreeSet::new();
-        for path in &change.paths {
-            match path.keys().first() {
+        for place in &change.paths {
+            match place.path.keys().first() {
                 Some(process) => processes.extend(process.parse::<EntityId>()),
                 None => return self.resumed(spaces, nodes),
             }

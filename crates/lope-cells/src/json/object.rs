@@ -88,6 +88,10 @@ impl Object {
                     let place = find(entries, head, key).ok()?;
                     return Some(&entries[place].1);
                 }
+                // What comes before all keys is in no branch.
+                TreeNode::Inner(branches) if branches[0].least.order(head, key).is_gt() => {
+                    return None;
+                }
                 TreeNode::Inner(branches) => {
                     node = &branches[branch_of(branches, head, key)].below;
                 }
