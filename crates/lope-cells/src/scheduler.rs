@@ -21,9 +21,10 @@ use crate::transaction::ReadLog;
 use graph::{Graph, ReadyKey};
 use index::PathIndex;
 pub use node::{
-    ChangedBy, NodeKey, NodePlace, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,
+    ChangedBy, NodeKey, NodeMap, NodePlace, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount,
+    RunReason,
 };
-use node::{NodeMap, NodeSet, NodeState};
+use node::{NodeSet, NodeState};
 
 /// The order of computations in one space.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ pub struct Scheduler {
     ready_keys: NodeMap<ReadyKey>,
     waiting: BTreeSet<(Timestamp, NodeKey)>,
     /// Nodes that have to run, live or not.
-    invalid: NodeSet,
+    invalid: BTreeSet<NodeKey>,
     /// Nodes that ran in this pass.
     ran: NodeSet,
     reports: Vec<NonSettling>,
@@ -52,7 +53,7 @@ pub struct Scheduler {
 struct Upstream {
     /// The handler, and the edition of the graph.
     of: Option<(NodeKey, u64)>,
-    nodes: NodeSet,
+    nodes: BTreeSet<NodeKey>,
 }
 
 impl Scheduler {
@@ -203,7 +204,7 @@ impl Scheduler {
         if self.upstream.of != Some((handler, edition)) {
             self.upstream = Upstream {
                 of: Some((handler, edition)),
-                nodes: self.graph.everything_before(handler).into_iter().collect(),
+                nodes: self.graph.everything_before(handler),
             };
         }
     }

@@ -117,11 +117,11 @@ impl Spaces {
     }
 
     /// Applies a transaction, or leaves everything as it was.
-    pub fn commit(&mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+    pub fn commit(&mut self, mut transaction: Transaction) -> Result<Committed, CommitError> {
         self.validate_preconditions(&transaction)?;
         self.validate_reads(&transaction)?;
-        let effects = transaction.effects.clone();
-        let posts = transaction.posts.clone();
+        let effects = std::mem::take(&mut transaction.effects);
+        let posts = std::mem::take(&mut transaction.posts);
         let Some(space) = transaction.space.clone() else {
             return Ok(Committed {
                 space: None,
@@ -130,16 +130,11 @@ impl Spaces {
                 posts,
             });
         };
-        let changes = self.changes(&space, transaction)?;
-        for change in &changes {
-            self.now
-                .put(&space, change.id.clone(), change.after.clone());
-        }
-        let revision = if changes.is_empty() {
-            self.now.revision(&space)
-        } else {
-            self.now.advance(&space)
-        };
+        let changes = self.changes(&space, &transaction)?;
+        drop(transaction);
+        let after = changes.iter();
+        let after = after.map(|change| (change.id.clone(), change.after.clone()));
+        let revision = self.now.commit(&space, after);
         Ok(Committed {
             space: Some((space, revision)),
             changes,
@@ -178,7 +173,7 @@ impl Spaces {
     fn changes(
         &self,
         space: &SpaceName,
-        transaction: Transaction,
+        transaction: &Transaction,
     ) -> Result<Vec<DocumentChange>, CommitRefusal> {
         let places = transaction.operations.iter().map(|operation| &operation.at);
         let mut places: Vec<(&EntityId, &CellPath)> = places.map(|at| (&at.id, &at.path)).collect();

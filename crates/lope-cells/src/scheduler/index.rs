@@ -4,7 +4,7 @@
 //! writes might this read see, whose reads might this write touch.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::space::{DocumentChange, PathChange};
 /// Readers and writers of every document.
 #[derive(Debug, Default)]
 pub(super) struct PathIndex {
-    documents: HashMap<SpaceName, HashMap<EntityId, PathTree>>,
+    documents: BTreeMap<SpaceName, HashMap<EntityId, PathTree>>,
 }
 
 const EXTENTS: [Extent; 5] = [

@@ -21,12 +21,12 @@ impl NodeKey {
 }
 
 /// What is looked up by node and never listed: it has no order.
-pub(crate) type NodeMap<T> = HashMap<NodeKey, T, BuildHasherDefault<NodeKeyHasher>>;
-pub(crate) type NodeSet = HashSet<NodeKey, BuildHasherDefault<NodeKeyHasher>>;
+pub type NodeMap<T> = HashMap<NodeKey, T, BuildHasherDefault<NodeKeyHasher>>;
+pub(super) type NodeSet = HashSet<NodeKey, BuildHasherDefault<NodeKeyHasher>>;
 
 /// Spreads keys, which are numbers that nobody outside chooses.
 #[derive(Debug, Default)]
-pub(crate) struct NodeKeyHasher(u64);
+pub struct NodeKeyHasher(u64);
 
 impl Hasher for NodeKeyHasher {
     fn write(&mut self, bytes: &[u8]) {
