@@ -29,6 +29,12 @@ impl SpaceSnapshot {
         self.spaces.get(space)?.pieces[piece(id)].get(id)
     }
 
+    /// The id of a document as it is kept here: whoever has this very one is soon told that it is the same.
+    pub fn kept_id(&self, space: &SpaceName, id: &EntityId) -> Option<&EntityId> {
+        let piece = &self.spaces.get(space)?.pieces[piece(id)];
+        piece.get_key_value(id).map(|(kept, _)| kept)
+    }
+
     /// What stands at an address, links not followed.
     pub fn at(&self, at: &CellAddress) -> Option<&Json> {
         self.document(&at.space, &at.id)?.at(at.path.keys())

@@ -102,7 +102,7 @@ impl Spaces {
         value: Option<Json>,
     ) -> Option<DocumentChange> {
         let before = self.now.document(space, id).cloned();
-        let change = changed(space, id.clone(), before, value, &[&CellPath::root()])?;
+        let change = changed(space, before, value, &[(id, &CellPath::root())])?;
         self.now.put(space, id.clone(), change.after.clone());
         Some(change)
     }
@@ -182,7 +182,6 @@ impl Spaces {
         let mut changes = Vec::new();
         for places in places.chunk_by(|(one, _), (other, _)| one == other) {
             let id = places[0].0;
-            let paths: Vec<&CellPath> = places.iter().map(|(_, path)| *path).collect();
             let before = self.now.document(space, id);
             let is_untouched = self.now.is_same(&transaction.begun)
                 || is_identical(before, transaction.begun.document(space, id));
@@ -190,7 +189,7 @@ impl Spaces {
                 Some(own) if is_untouched => own.clone(),
                 _ => replay(before.cloned(), id, &transaction.operations)?,
             };
-            changes.extend(changed(space, id.clone(), before.cloned(), after, &paths));
+            changes.extend(changed(space, before.cloned(), after, places));
         }
         Ok(changes)
     }
@@ -221,19 +220,18 @@ fn replay(
 
 fn changed(
     space: &SpaceName,
-    id: EntityId,
     before: Option<Json>,
     after: Option<Json>,
-    paths: &[&CellPath],
+    places: &[(&EntityId, &CellPath)],
 ) -> Option<DocumentChange> {
     let mut change = DocumentChange {
         space: space.clone(),
-        id,
+        id: places.first()?.0.clone(),
         before,
         after,
         paths: Vec::new(),
     };
-    let changed = paths.iter().filter_map(|path| {
+    let changed = places.iter().filter_map(|(_, path)| {
         let [before, after] = change.at(path.keys());
         (before != after).then(|| PathChange {
             path: (*path).clone(),

@@ -330,10 +330,10 @@ impl RecipeRunner {
                 self.scripts.call(source, &arguments, transaction)
             }
             FunctionCode::Native(name) => {
-                let native = self.modules.find_native(name);
-                let native = native.ok_or_else(|| unknown(name))?;
                 let argument =
                     simple.unwrap_or_else(|| joined(node.arguments(function, event, transaction)));
+                let native = self.modules.find_native(name);
+                let native = native.ok_or_else(|| unknown(name))?;
                 native(&argument, transaction)
             }
         }
