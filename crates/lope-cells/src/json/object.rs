@@ -15,7 +15,7 @@ use super::Json;
 /// Bytes of a key that are compared as a number.
 const HEAD: usize = 8;
 /// A node that grows beyond this is split in two.
-const WIDTH: usize = 32;
+const WIDTH: usize = 16;
 
 /// A map from keys to values.
 #[derive(Clone, Debug, Default)]
