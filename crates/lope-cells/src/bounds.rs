@@ -42,19 +42,25 @@ impl Bounds {
         room: WriteRoom,
     ) -> Result<(), Failure> {
         self.validate_posts(transaction)?;
-        let mut touched: BTreeMap<&EntityId, usize> = BTreeMap::new();
-        for operation in transaction.operations() {
-            *touched.entry(&operation.at.id).or_default() += operation.weight();
-        }
+        let operations = transaction.operations().iter();
+        let mut touched: Vec<(&EntityId, usize)> = operations
+            .map(|operation| (&operation.at.id, operation.weight()))
+            .collect();
+        touched.sort_unstable();
+        touched.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
         for (id, growth) in &touched {
-            self.grow(id, *growth, spaces.snapshot().document(space, id));
+            self.grow(id, *growth, || spaces.snapshot().document(space, id));
             let max = match room {
                 WriteRoom::Usual => limit::DOCUMENT_MAX,
                 WriteRoom::Reserved => limit::DOCUMENT_MAX + limit::DOCUMENT_RESERVED,
             };
             self.validate_document(id, max, || transaction.document(space, id))?;
         }
-        self.validate_wave(touched.into_keys())
+        self.validate_wave(touched.into_iter().map(|(id, _)| id))
     }
 
     /// The next wave begins.
@@ -68,11 +74,16 @@ impl Bounds {
         self.rows > limit::WAVE_ROWS_MAX / 2 || self.bytes > limit::WAVE_BYTES_MAX / 2
     }
 
-    fn grow(&mut self, id: &EntityId, growth: usize, before: Option<&Json>) {
+    fn grow<'a>(
+        &mut self,
+        id: &EntityId,
+        growth: usize,
+        before: impl FnOnce() -> Option<&'a Json>,
+    ) {
         match self.weights.get_mut(id) {
             Some(weight) => *weight = weight.saturating_add(growth),
             None => {
-                let weight = before.map_or(0, Json::weight) + growth;
+                let weight = before().map_or(0, Json::weight) + growth;
                 self.weights.insert(id.clone(), weight);
             }
         }

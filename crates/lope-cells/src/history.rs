@@ -33,8 +33,10 @@ impl ChangedCells {
         self.cells.is_empty()
     }
 
+    /// The next wave gets room for as many: to grow is to hash everything again.
     pub fn take(&mut self) -> Vec<(EntityId, CellPath, ChangedBy)> {
-        std::mem::take(self).cells
+        self.places = HashMap::with_capacity(self.cells.len());
+        std::mem::take(&mut self.cells)
     }
 }
 

@@ -9,7 +9,7 @@ use lope_model::{Failure, Timestamp};
 use crate::address::CellAddress;
 use crate::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use crate::scheduler::{
-    ChangedBy, NodeKey, NodePlace, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler,
+    ChangedBy, NodeKey, NodeMap, NodePlace, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler,
 };
 use crate::snapshot::SpaceSnapshot;
 use crate::transaction::ReadLog;
@@ -24,7 +24,7 @@ pub struct Nodes {
     /// Whether a handler was added since last asked.
     has_fresh_handlers: bool,
     /// The names of the nodes that a store keeps a record of, with their recipes.
-    names: BTreeMap<NodeKey, LabelledNode>,
+    names: NodeMap<LabelledNode>,
     /// Names whose nodes were taken out since last asked.
     removed: BTreeSet<Arc<str>>,
     /// What nodes are called in words that are gone and did something in this wave, perhaps.

@@ -36,7 +36,7 @@ impl PartialOrd for CellPath {
 impl CellPath {
     /// The path of a document's root.
     pub fn root() -> Self {
-        Self(Arc::new([]))
+        Self(Arc::default())
     }
 
     pub fn keys(&self) -> &[Arc<str>] {

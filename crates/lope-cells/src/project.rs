@@ -125,10 +125,15 @@ pub fn project_parts(reads: &mut dyn Reads, parts: &[(Arc<str>, ArgumentPart)]) 
         Some((Arc::clone(key), value?))
     });
     let entries: Vec<_> = entries.collect();
-    match plain_object(&entries) {
-        Some(object) => Projected::Plain(object),
-        None => Projected::Object(entries.into_iter().collect()),
+    let is_plain = |(_, value): &(_, Projected)| matches!(value, Projected::Plain(_));
+    if !entries.iter().all(is_plain) {
+        return Projected::Object(entries.into_iter().collect());
     }
+    let plain = entries.into_iter().filter_map(|(key, value)| match value {
+        Projected::Plain(value) => Some((key, value)),
+        _ => None,
+    });
+    Projected::Plain(Json::object(plain))
 }
 
 /// Everything that stands at `at`.
@@ -150,14 +155,6 @@ fn project_whole(reads: &mut dyn Reads, at: &CellAddress) -> Option<Projected> {
             projection.value(found, &Schema::any())
         }
     }
-}
-
-/// The object of some entries, if there are no cells in them.
-fn plain_object(entries: &[(Arc<str>, Projected)]) -> Option<Json> {
-    let plain = entries
-        .iter()
-        .map(|(key, value)| Some((Arc::clone(key), plain(value)?)));
-    Some(Json::object(plain.collect::<Option<Vec<_>>>()?))
 }
 
 /// Looks at where the links in everything that `at` stands for lead, and at nothing else: for one who

@@ -9,7 +9,7 @@ mod graph;
 mod index;
 mod node;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use lope_model::{Span, Timestamp};
 
@@ -20,28 +20,29 @@ use crate::space::DocumentChange;
 use crate::transaction::ReadLog;
 use graph::{Graph, ReadyKey};
 use index::PathIndex;
-use node::NodeState;
 pub use node::{
-    ChangedBy, NodeKey, NodePlace, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,
+    ChangedBy, NodeKey, NodeMap, NodePlace, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount,
+    RunReason,
 };
+use node::{NodeSet, NodeState};
 
 /// The order of computations in one space.
 #[derive(Debug, Default)]
 pub struct Scheduler {
-    nodes: BTreeMap<NodeKey, NodeState>,
+    nodes: NodeMap<NodeState>,
     graph: Graph,
     index: PathIndex,
     ready: BTreeSet<ReadyKey>,
     /// Where each ready node stands in `ready`.
-    ready_keys: BTreeMap<NodeKey, ReadyKey>,
+    ready_keys: NodeMap<ReadyKey>,
     waiting: BTreeSet<(Timestamp, NodeKey)>,
     /// Nodes that have to run, live or not.
     invalid: BTreeSet<NodeKey>,
     /// Nodes that ran in this pass.
-    ran: BTreeSet<NodeKey>,
+    ran: NodeSet,
     reports: Vec<NonSettling>,
     /// Nodes whose reads or writes are others than when last asked.
-    rewired: BTreeSet<NodeKey>,
+    rewired: NodeSet,
     /// What was found out for the last event.
     upstream: Upstream,
     registered: u64,
@@ -148,10 +149,11 @@ impl Scheduler {
                 if own || self.nodes[&node].role == NodeRole::Handler {
                     continue;
                 }
-                let at = CellAddress::document(change.space.clone(), change.id.clone());
-                let at = at.with_path(path);
-                let reason = RunReason::Changed { at, by: by.clone() };
-                self.state(node).invalid.get_or_insert(reason);
+                let invalid = &mut self.state(node).invalid;
+                invalid.get_or_insert_with(|| RunReason::Changed {
+                    at: change.address(path),
+                    by: by.clone(),
+                });
                 self.invalid.insert(node);
                 self.reconsider(node);
             }

@@ -29,6 +29,12 @@ impl SpaceSnapshot {
         self.spaces.get(space)?.pieces[piece(id)].get(id)
     }
 
+    /// The id of a document as it is kept here: whoever has this very one is soon told that it is the same.
+    pub fn kept_id(&self, space: &SpaceName, id: &EntityId) -> Option<&EntityId> {
+        let piece = &self.spaces.get(space)?.pieces[piece(id)];
+        piece.get_key_value(id).map(|(kept, _)| kept)
+    }
+
     /// What stands at an address, links not followed.
     pub fn at(&self, at: &CellAddress) -> Option<&Json> {
         self.document(&at.space, &at.id)?.at(at.path.keys())
@@ -52,16 +58,20 @@ impl SpaceSnapshot {
     }
 
     pub(crate) fn put(&mut self, space: &SpaceName, id: EntityId, value: Option<Json>) {
-        let piece = Arc::make_mut(&mut self.space_mut(space).pieces[piece(&id)]);
-        match value {
-            Some(value) => piece.insert(id, value),
-            None => piece.remove(&id),
-        };
+        self.space_mut(space).put(id, value);
     }
 
-    /// Counts a commit.
-    pub(crate) fn advance(&mut self, space: &SpaceName) -> u64 {
+    /// Puts in what a commit changed, and counts it unless that is nothing.
+    pub(crate) fn commit(
+        &mut self,
+        space: &SpaceName,
+        changes: impl ExactSizeIterator<Item = (EntityId, Option<Json>)>,
+    ) -> u64 {
+        if changes.len() == 0 {
+            return self.revision(space);
+        }
         let documents = self.space_mut(space);
+        changes.for_each(|(id, value)| documents.put(id, value));
         documents.revision += 1;
         documents.revision
     }
@@ -72,6 +82,16 @@ impl SpaceSnapshot {
             spaces.insert(space.clone(), Documents::default());
         }
         spaces.get_mut(space).expect("it was just put in")
+    }
+}
+
+impl Documents {
+    fn put(&mut self, id: EntityId, value: Option<Json>) {
+        let piece = Arc::make_mut(&mut self.pieces[piece(&id)]);
+        match value {
+            Some(value) => piece.insert(id, value),
+            None => piece.remove(&id),
+        };
     }
 }
 

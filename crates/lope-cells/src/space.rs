@@ -4,7 +4,7 @@
 //! extent, and then applies its operations. Writes to other keys of the same document are no
 //! conflict. What was changed comes back, document by document, for whoever depends on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::address::CellAddress;
 use crate::error::{CommitError, CommitRefusal};
@@ -42,7 +42,32 @@ pub struct DocumentChange {
     pub before: Option<Json>,
     pub after: Option<Json>,
     /// Where the two differ.
-    pub paths: Vec<CellPath>,
+    pub paths: Vec<PathChange>,
+}
+
+/// A place in a document that a commit changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathChange {
+    pub path: CellPath,
+    /// What stood there, and what stands there now.
+    pub before: Option<Json>,
+    pub after: Option<Json>,
+}
+
+impl DocumentChange {
+    /// What stood at a place before, and what stands there now.
+    pub(crate) fn at(&self, keys: &[Arc<str>]) -> [Option<&Json>; 2] {
+        [&self.before, &self.after].map(|root| root.as_ref()?.at(keys))
+    }
+
+    /// The place in the document that `path` leads to.
+    pub fn address(&self, path: &CellPath) -> CellAddress {
+        CellAddress {
+            space: self.space.clone(),
+            id: self.id.clone(),
+            path: path.clone(),
+        }
+    }
 }
 
 impl Spaces {
@@ -77,8 +102,7 @@ impl Spaces {
         value: Option<Json>,
     ) -> Option<DocumentChange> {
         let before = self.now.document(space, id).cloned();
-        let paths = BTreeSet::from([CellPath::root()]);
-        let change = changed(space, id.clone(), before, value, paths)?;
+        let change = changed(space, before, value, &[(id, &CellPath::root())])?;
         self.now.put(space, id.clone(), change.after.clone());
         Some(change)
     }
@@ -93,11 +117,11 @@ impl Spaces {
     }
 
     /// Applies a transaction, or leaves everything as it was.
-    pub fn commit(&mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+    pub fn commit(&mut self, mut transaction: Transaction) -> Result<Committed, CommitError> {
         self.validate_preconditions(&transaction)?;
         self.validate_reads(&transaction)?;
-        let effects = transaction.effects.clone();
-        let posts = transaction.posts.clone();
+        let effects = std::mem::take(&mut transaction.effects);
+        let posts = std::mem::take(&mut transaction.posts);
         let Some(space) = transaction.space.clone() else {
             return Ok(Committed {
                 space: None,
@@ -106,16 +130,11 @@ impl Spaces {
                 posts,
             });
         };
-        let changes = self.changes(&space, transaction)?;
-        for change in &changes {
-            self.now
-                .put(&space, change.id.clone(), change.after.clone());
-        }
-        let revision = if changes.is_empty() {
-            self.now.revision(&space)
-        } else {
-            self.now.advance(&space)
-        };
+        let changes = self.changes(&space, &transaction)?;
+        drop(transaction);
+        let after = changes.iter();
+        let after = after.map(|change| (change.id.clone(), change.after.clone()));
+        let revision = self.now.commit(&space, after);
         Ok(Committed {
             space: Some((space, revision)),
             changes,
@@ -154,23 +173,23 @@ impl Spaces {
     fn changes(
         &self,
         space: &SpaceName,
-        transaction: Transaction,
+        transaction: &Transaction,
     ) -> Result<Vec<DocumentChange>, CommitRefusal> {
-        let mut paths: BTreeMap<EntityId, BTreeSet<CellPath>> = BTreeMap::new();
-        for operation in &transaction.operations {
-            let at = &operation.at;
-            let known = paths.entry(at.id.clone()).or_default();
-            known.insert(at.path.clone());
-        }
+        let places = transaction.operations.iter().map(|operation| &operation.at);
+        let mut places: Vec<(&EntityId, &CellPath)> = places.map(|at| (&at.id, &at.path)).collect();
+        places.sort_unstable();
+        places.dedup();
         let mut changes = Vec::new();
-        for (id, paths) in paths {
-            let before = self.now.document(space, &id);
-            let is_untouched = is_identical(before, transaction.begun.document(space, &id));
-            let after = match transaction.documents.get(&id) {
+        for places in places.chunk_by(|(one, _), (other, _)| one == other) {
+            let id = places[0].0;
+            let before = self.now.document(space, id);
+            let is_untouched = self.now.is_same(&transaction.begun)
+                || is_identical(before, transaction.begun.document(space, id));
+            let after = match transaction.documents.get(id) {
                 Some(own) if is_untouched => own.clone(),
-                _ => replay(before.cloned(), &id, &transaction.operations)?,
+                _ => replay(before.cloned(), id, &transaction.operations)?,
             };
-            changes.extend(changed(space, id, before.cloned(), after, paths));
+            changes.extend(changed(space, before.cloned(), after, places));
         }
         Ok(changes)
     }
@@ -201,23 +220,27 @@ fn replay(
 
 fn changed(
     space: &SpaceName,
-    id: EntityId,
     before: Option<Json>,
     after: Option<Json>,
-    paths: BTreeSet<CellPath>,
+    places: &[(&EntityId, &CellPath)],
 ) -> Option<DocumentChange> {
-    let differs = |path: &CellPath| {
-        let at = |root: &Json| root.at(path.keys()).cloned();
-        before.as_ref().and_then(at) != after.as_ref().and_then(at)
-    };
-    let paths: Vec<CellPath> = paths.into_iter().filter(differs).collect();
-    (!paths.is_empty()).then(|| DocumentChange {
+    let mut change = DocumentChange {
         space: space.clone(),
-        id,
+        id: places.first()?.0.clone(),
         before,
         after,
-        paths,
-    })
+        paths: Vec::new(),
+    };
+    let changed = places.iter().filter_map(|(_, path)| {
+        let [before, after] = change.at(path.keys());
+        (before != after).then(|| PathChange {
+            path: (*path).clone(),
+            before: before.cloned(),
+            after: after.cloned(),
+        })
+    });
+    change.paths = changed.collect();
+    (!change.paths.is_empty()).then_some(change)
 }
 
 /// Reads without a record, for looking at a state from outside a transaction.

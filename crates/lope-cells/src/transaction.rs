@@ -339,12 +339,8 @@ impl Reads for Transaction {
         if self.quiet || at.id.is_inline() {
             return;
         }
-        match self.reads.get_mut(at) {
-            Some(known) => *known = extent.max(*known),
-            None => {
-                self.reads.insert(at.clone(), extent);
-            }
-        }
+        let known = self.reads.entry(at.clone()).or_insert(extent);
+        *known = extent.max(*known);
     }
 
     /// A space that is asked for its changes.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use lope_model::{Failure, Timestamp, failure};
 
 use crate::limit;
-use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
+use crate::scheduler::{ChangedBy, NodeKey, NodeMap, NonSettling};
 pub use command::{NOT_DEPLOYED, PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
 use events::EventQueue;
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
@@ -117,7 +117,7 @@ pub struct SpaceMachine<P> {
     wave: Wave,
     saving: Option<WaveUnderWay>,
     /// Nodes that ran since the last wave, and those that did not settle.
-    ran: BTreeMap<NodeKey, Option<Box<NonSettling>>>,
+    ran: NodeMap<Option<Box<NonSettling>>>,
     /// Where documents changed since the last wave, and who did it.
     changed: ChangedCells,
     /// Whether a wave has begun that has not settled yet.
@@ -146,7 +146,7 @@ impl<P: Program> SpaceMachine<P> {
                 ..Wave::default()
             },
             saving: None,
-            ran: BTreeMap::new(),
+            ran: NodeMap::default(),
             changed: ChangedCells::default(),
             is_settling: false,
             is_cut: false,
@@ -544,8 +544,8 @@ impl<P: Program> SpaceMachine<P> {
         self.nodes.scheduler.changed(&committed.changes, by);
         self.wave.add(committed);
         for change in &committed.changes {
-            for path in &change.paths {
-                self.changed.note(&change.id, path, by);
+            for place in &change.paths {
+                self.changed.note(&change.id, &place.path, by);
             }
         }
         self.program

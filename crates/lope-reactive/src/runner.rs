@@ -28,7 +28,7 @@ use crate::machine::{NOT_DEPLOYED, Nodes, PostAnswer, Program, SpaceCommand, Str
 use crate::module::Modules;
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
-use crate::scheduler::NodeKey;
+use crate::scheduler::{NodeKey, NodeMap};
 use active_process::ActiveProcess;
 pub use command::{NOTHING_RUNS, name_of, names_of};
 pub(crate) use labels::add_names;
@@ -122,7 +122,7 @@ pub struct RecipeRunner {
     scripts: Box<dyn ScriptHost>,
     /// What runs, by process cell.
     active: BTreeMap<EntityId, ActiveProcess>,
-    nodes: BTreeMap<NodeKey, Arc<BoundNode>>,
+    nodes: NodeMap<Arc<BoundNode>>,
     roles: RoleIndex,
     /// Recipes that were read, by id.
     recipes: BTreeMap<Arc<str>, Arc<Recipe>>,
@@ -147,7 +147,7 @@ impl RecipeRunner {
             modules: known,
             scripts,
             active: BTreeMap::new(),
-            nodes: BTreeMap::new(),
+            nodes: NodeMap::default(),
             roles: RoleIndex::default(),
             recipes: BTreeMap::new(),
             discovered: BTreeMap::new(),
@@ -356,8 +356,8 @@ impl RecipeRunner {
     /// Starts and stops what a change of the running set says; looks at nothing else.
     fn take_set_change(&mut self, change: &DocumentChange, spaces: &Spaces, nodes: &mut Nodes) {
         let mut processes = BTreeSet::new();
-        for path in &change.paths {
-            match path.keys().first() {
+        for place in &change.paths {
+            match place.path.keys().first() {
                 Some(process) => processes.extend(process.parse::<EntityId>()),
                 None => return self.resumed(spaces, nodes),
             }

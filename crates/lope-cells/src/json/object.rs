@@ -12,8 +12,10 @@ use lope_model::Digest;
 
 use super::Json;
 
+/// Bytes of a key that are compared as a number.
+const HEAD: usize = 8;
 /// A node that grows beyond this is split in two.
-const WIDTH: usize = 32;
+const WIDTH: usize = 16;
 
 /// A map from keys to values.
 #[derive(Clone, Debug, Default)]
@@ -44,14 +46,18 @@ impl Key {
     /// The order of this key and a text, whose head is known.
     fn order(&self, head: u64, text: &str) -> Ordering {
         let heads = self.head.cmp(&head);
-        heads.then_with(|| (*self.text).cmp(text))
+        heads.then_with(|| match self.text.len().max(text.len()) {
+            // Their heads are all there is of them.
+            0..=HEAD => self.text.len().cmp(&text.len()),
+            _ => (*self.text).cmp(text),
+        })
     }
 }
 
 /// The first eight bytes: whatever is less as a number is less as a text.
 fn head(text: &str) -> u64 {
-    let mut bytes = [0; 8];
-    let length = text.len().min(8);
+    let mut bytes = [0; HEAD];
+    let length = text.len().min(HEAD);
     bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
     u64::from_be_bytes(bytes)
 }
@@ -88,6 +94,10 @@ impl Object {
                     let place = find(entries, head, key).ok()?;
                     return Some(&entries[place].1);
                 }
+                // What comes before all keys is in no branch.
+                TreeNode::Inner(branches) if branches[0].least.order(head, key).is_gt() => {
+                    return None;
+                }
                 TreeNode::Inner(branches) => {
                     node = &branches[branch_of(branches, head, key)].below;
                 }
@@ -118,18 +128,7 @@ impl Object {
 
     /// Puts an entry in, and gives back the one it replaces.
     pub fn insert(&mut self, key: Arc<str>, value: Json) -> Option<Json> {
-        let root = self.change();
-        let replaced = root.top.insert(Key::new(key), value);
-        root.len += usize::from(replaced.is_none());
-        if let Some(upper) = root.top.split() {
-            let lower = std::mem::take(&mut root.top);
-            let lower = Branch {
-                least: lower.least().clone(),
-                below: Arc::new(lower),
-            };
-            root.top = TreeNode::Inner(vec![lower, upper]);
-        }
-        replaced
+        self.change().insert(key, value)
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Json> {
@@ -231,6 +230,20 @@ enum Part<'a> {
 }
 
 impl Root {
+    fn insert(&mut self, key: Arc<str>, value: Json) -> Option<Json> {
+        let replaced = self.top.insert(Key::new(key), value);
+        self.len += usize::from(replaced.is_none());
+        if let Some(upper) = self.top.split() {
+            let lower = std::mem::take(&mut self.top);
+            let lower = Branch {
+                least: lower.least().clone(),
+                below: Arc::new(lower),
+            };
+            self.top = TreeNode::Inner(vec![lower, upper]);
+        }
+        replaced
+    }
+
     /// Drops levels that hold a single branch.
     fn shrink(&mut self) {
         while let TreeNode::Inner(branches) = &mut self.top {
@@ -358,10 +371,10 @@ impl PartialEq for Object {
 
 impl FromIterator<(Arc<str>, Json)> for Object {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Json)>>(entries: I) -> Self {
-        let mut object = Self::default();
+        let mut root = Root::default();
         for (key, value) in entries {
-            object.insert(key, value);
+            root.insert(key, value);
         }
-        object
+        Self(Arc::new(root))
     }
 }

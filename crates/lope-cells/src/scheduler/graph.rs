@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::node::{NodeKey, NodePlace};
+use super::node::{NodeKey, NodeMap, NodePlace};
 
 /// Where a node stands apart from the data: its place, then its registration.
 type Standing = (NodePlace, NodeKey);
@@ -16,7 +16,7 @@ pub(super) type ReadyKey = (u32, Standing);
 
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    vertices: BTreeMap<NodeKey, Vertex>,
+    vertices: NodeMap<Vertex>,
     /// Nodes whose rank may be too small.
     misplaced: BTreeSet<NodeKey>,
     /// Nodes that became live or ceased to be, since last asked.
@@ -80,7 +80,8 @@ impl Graph {
     }
 
     pub(super) fn ready_key(&self, node: NodeKey) -> ReadyKey {
-        (self.vertices[&node].rank, self.standing(node))
+        let vertex = &self.vertices[&node];
+        (vertex.rank, (vertex.place, node))
     }
 
     fn standing(&self, node: NodeKey) -> Standing {

@@ -5,6 +5,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::node::NodeKey;
@@ -14,12 +15,12 @@ use crate::json::Json;
 use crate::link::Link;
 use crate::path::CellPath;
 use crate::read::Extent;
-use crate::space::DocumentChange;
+use crate::space::{DocumentChange, PathChange};
 
 /// Readers and writers of every document.
 #[derive(Debug, Default)]
 pub(super) struct PathIndex {
-    documents: HashMap<SpaceName, HashMap<EntityId, PathTree>>,
+    documents: BTreeMap<SpaceName, HashMap<EntityId, PathTree>>,
 }
 
 const EXTENTS: [Extent; 5] = [
@@ -35,7 +36,7 @@ struct PathTree {
     /// By extent, so that what a change means to all who look equally far is found out once.
     readers: BTreeSet<(Extent, NodeKey)>,
     writers: BTreeSet<NodeKey>,
-    below: BTreeMap<Arc<str>, PathTree>,
+    below: HashMap<Arc<str>, PathTree>,
 }
 
 impl PathIndex {
@@ -74,17 +75,16 @@ impl PathIndex {
     }
 
     /// The readers that see something else after a change, each with the place of the change.
-    pub(super) fn concerned(&self, change: &DocumentChange) -> BTreeMap<NodeKey, CellPath> {
-        let mut found = BTreeMap::new();
+    pub(super) fn concerned<'a>(&self, change: &'a DocumentChange) -> Vec<(NodeKey, &'a CellPath)> {
+        let mut found = Vec::new();
         let Some(tree) = self.tree(&change.space, &change.id) else {
             return found;
         };
-        for path in &change.paths {
-            let see = |node: NodeKey| {
-                found.entry(node).or_insert_with(|| path.clone());
-            };
-            tree.concerned(change, path, see);
+        for place in &change.paths {
+            tree.concerned(change, place, |node| found.push((node, &place.path)));
         }
+        found.sort_by_key(|(node, _)| *node);
+        found.dedup_by_key(|(node, _)| *node);
         found
     }
 
@@ -187,39 +187,45 @@ impl PathTree {
         self.below.values().for_each(|child| child.visit(see));
     }
 
-    fn concerned(&self, change: &DocumentChange, path: &CellPath, mut see: impl FnMut(NodeKey)) {
-        let mut before = change.before.as_ref();
-        let mut after = change.after.as_ref();
+    fn concerned(
+        &self,
+        change: &DocumentChange,
+        changed: &PathChange,
+        mut see: impl FnMut(NodeKey),
+    ) {
+        let keys = changed.path.keys();
         let mut place = self;
         let has_moved = OnceCell::new();
-        for key in path.keys() {
-            for extent in EXTENTS.into_iter().filter(|_| !place.readers.is_empty()) {
-                place.show(extent, &mut see, || match extent {
-                    Extent::Whole => true,
-                    Extent::Links => *has_moved.get_or_init(|| has_moved_links(change, path)),
-                    Extent::Link | Extent::Shape | Extent::Keys => !extent.is_same(before, after),
-                });
-            }
+        for (depth, key) in keys.iter().enumerate() {
+            place.show(&mut see, |extent| match extent {
+                Extent::Whole => true,
+                Extent::Links => *has_moved.get_or_init(|| has_moved_links(change, &changed.path)),
+                Extent::Link | Extent::Shape | Extent::Keys => {
+                    let [before, after] = change.at(&keys[..depth]);
+                    !extent.is_same(before, after)
+                }
+            });
             let Some(child) = place.below.get(key) else {
                 return;
             };
             place = child;
-            before = before.and_then(|value| value.child(key));
-            after = after.and_then(|value| value.child(key));
         }
-        place.differing_below(before, after, &mut see);
+        place.differing_below(changed.before.as_ref(), changed.after.as_ref(), &mut see);
     }
 
-    /// Shows the readers right here that look so far, if these see something else.
-    fn show(
-        &self,
-        extent: Extent,
-        see: &mut impl FnMut(NodeKey),
-        is_different: impl FnOnce() -> bool,
-    ) {
-        let mut readers = self.readers_of(extent).peekable();
-        if readers.peek().is_some() && is_different() {
-            readers.for_each(see);
+    /// Shows the readers right here that look so far that they see something else.
+    fn show(&self, see: &mut impl FnMut(NodeKey), is_different: impl Fn(Extent) -> bool) {
+        let mut next = self.readers.first();
+        while let Some((extent, _)) = next.copied() {
+            if is_different(extent) {
+                self.readers_of(extent).for_each(&mut *see);
+            }
+            let last = (extent, NodeKey::LAST);
+            let behind = (Bound::Excluded(last), Bound::Unbounded);
+            let has_more = self.readers.last().is_some_and(|reader| *reader > last);
+            next = has_more
+                .then(|| self.readers.range(behind).next())
+                .flatten();
         }
     }
 
@@ -239,11 +245,9 @@ impl PathTree {
         if before == after {
             return;
         }
-        for extent in EXTENTS {
-            self.show(extent, see, || {
-                extent == Extent::Whole || !extent.is_same(before, after)
-            });
-        }
+        self.show(see, |extent| {
+            extent == Extent::Whole || !extent.is_same(before, after)
+        });
         for (key, child) in &self.below {
             let before = before.and_then(|value| value.child(key));
             let after = after.and_then(|value| value.child(key));

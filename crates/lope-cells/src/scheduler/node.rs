@@ -1,7 +1,8 @@
 //! What the scheduler knows about a node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use lope_model::{Span, Timestamp};
@@ -17,6 +18,28 @@ pub struct NodeKey(pub(super) u64);
 impl NodeKey {
     pub(super) const FIRST: Self = Self(0);
     pub(super) const LAST: Self = Self(u64::MAX);
+}
+
+/// What is looked up by node and never listed: it has no order.
+pub type NodeMap<T> = HashMap<NodeKey, T, BuildHasherDefault<NodeKeyHasher>>;
+pub(super) type NodeSet = HashSet<NodeKey, BuildHasherDefault<NodeKeyHasher>>;
+
+/// Spreads keys, which are numbers that nobody outside chooses.
+#[derive(Debug, Default)]
+pub struct NodeKeyHasher(u64);
+
+impl Hasher for NodeKeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// What a node is for.

@@ -19,7 +19,10 @@ impl<P: Program> SpaceMachine<P> {
             self.wave.nodes.push((name, None));
         }
         self.is_cut |= self.nodes.has_removed();
-        for (node, report) in std::mem::take(&mut self.ran) {
+        let mut ran: Vec<_> = std::mem::take(&mut self.ran).into_iter().collect();
+        ran.sort_unstable_by_key(|(node, _)| *node);
+        self.wave.nodes.reserve(ran.len());
+        for (node, report) in ran {
             let unsettled = report.map(|report| self.unsettled(&report));
             let unsettled = unsettled.or_else(|| self.chains.take_note(node, now));
             let cells = self.spaces.snapshot();
@@ -47,7 +50,9 @@ impl<P: Program> SpaceMachine<P> {
     /// Puts down what changed, as it stands now.
     pub(super) fn note_history(&mut self) {
         let mut known: Option<(EntityId, Option<&Json>)> = None;
-        for (id, path, by) in self.changed.take() {
+        let changed = self.changed.take();
+        self.wave.history.reserve(changed.len());
+        for (id, path, by) in changed {
             let document = match &known {
                 Some((last, document)) if *last == id => *document,
                 Some(_) | None => {

@@ -95,7 +95,8 @@ impl RecipeRunner {
         let recipe = recorded_type(stored).and_then(|id| self.recipe(&id, spaces));
         let Some(recipe) = recipe else { return };
         let place = place_of(set, process);
-        let at = CellAddress::document(self.space.clone(), process.clone());
+        let kept = spaces.snapshot().kept_id(&self.space, process);
+        let at = CellAddress::document(self.space.clone(), kept.unwrap_or(process).clone());
         let mut active = ActiveProcess {
             recipe: recipe.id.clone(),
             is_elevated: owner.is_none(),

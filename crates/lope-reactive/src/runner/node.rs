@@ -321,16 +321,20 @@ impl RecipeRunner {
     ) -> Result<Option<Json>, Failure> {
         let is_plain = function.argument_schema.is_none() && !function.is_handler;
         let simple = is_plain.then(|| node.simple_argument(event, transaction));
-        let arguments = match simple.flatten() {
-            Some(argument) => vec![argument],
-            None => node.arguments(function, event, transaction),
-        };
+        let simple = simple.flatten();
         match &function.code {
-            FunctionCode::JavaScript(source) => self.scripts.call(source, &arguments, transaction),
+            FunctionCode::JavaScript(source) => {
+                let arguments = simple.map(|argument| vec![argument]);
+                let arguments =
+                    arguments.unwrap_or_else(|| node.arguments(function, event, transaction));
+                self.scripts.call(source, &arguments, transaction)
+            }
             FunctionCode::Native(name) => {
+                let argument =
+                    simple.unwrap_or_else(|| joined(node.arguments(function, event, transaction)));
                 let native = self.modules.find_native(name);
                 let native = native.ok_or_else(|| unknown(name))?;
-                native(&joined(arguments), transaction)
+                native(&argument, transaction)
             }
         }
     }

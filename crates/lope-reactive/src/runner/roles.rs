@@ -8,9 +8,8 @@ use lope_cells::address::CellAddress;
 use lope_cells::json::Json;
 use lope_cells::link::Link;
 use lope_cells::overlaps::CellOverlaps;
-use lope_cells::path::CellPath;
 use lope_cells::project::is_stream;
-use lope_cells::space::DocumentChange;
+use lope_cells::space::{DocumentChange, PathChange};
 use lope_cells::transaction::Transaction;
 
 use super::decided_role::DecidedRole;
@@ -64,25 +63,33 @@ impl RoleIndex {
 
     /// The nodes that may be something else after a change.
     pub(super) fn concerned(&self, change: &DocumentChange) -> BTreeSet<NodeKey> {
-        let document = CellAddress::document(change.space.clone(), change.id.clone());
-        let paths = change.paths.iter().filter(|path| may_decide(change, path));
-        let nodes = paths.map(|path| self.nodes.around(&document.with_path(path.clone())));
+        let places = change.paths.iter();
+        let places = places.filter(|place| may_decide(change, place));
+        let nodes = places.map(|place| self.nodes.around(&change.address(&place.path)));
         nodes.flatten().collect()
     }
 }
 
 /// Whether a link or a stream came, went or changed; values decide on nothing.
-fn may_decide(change: &DocumentChange, path: &CellPath) -> bool {
-    [&change.before, &change.after].into_iter().any(|root| {
+fn may_decide(change: &DocumentChange, place: &PathChange) -> bool {
+    let decides_above = |root: &Option<Json>| {
         let mut at = root.as_ref();
-        for key in path.keys() {
+        let mut keys = place.path.keys().iter().peekable();
+        while let Some(key) = keys.next() {
             if at.is_some_and(decides) {
                 return true;
             }
+            at = at.filter(|_| keys.peek().is_some());
             at = at.and_then(|value| value.child(key));
         }
-        at.is_some_and(has_deciding)
-    })
+        false
+    };
+    [&change.before, &change.after]
+        .into_iter()
+        .any(decides_above)
+        || [&place.before, &place.after]
+            .into_iter()
+            .any(|value| value.as_ref().is_some_and(has_deciding))
 }
 
 fn decides(value: &Json) -> bool {
