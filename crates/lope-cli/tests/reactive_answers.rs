@@ -390,7 +390,7 @@ fn a_watch_prints_a_cell_live_whenever_it_changes_and_only_then() {
             .done();
         assert_eq!(shown(json.next()), value);
     }
-    kill_process(Pid::from_child(&json.child.0), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&json.child.0), Signal::TERM).unwrap();
     assert!(json.lines.next().is_none());
     json.child.0.wait().unwrap();
 }

@@ -115,20 +115,22 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     };
     spaces.stop().await;
     let given_back = runner.give_back_after(grace).await?;
-    let stopped = match given_back {
-        0 => "stopped".to_owned(),
-        cut => format!(
-            "stopped; {} cut short, for whoever comes next",
-            counted(cut, "run")
-        ),
-    };
-    remark(output, &stopped);
+    remark(output, &stopped(given_back));
     exporting.stop().await;
     if let Some(pool) = pool {
         pool.close().await;
     }
     client.close().await?;
     Ok(Exit::Done)
+}
+
+/// What the end came to: runs that were still at work are somebody else's now.
+fn stopped(given_back: u64) -> String {
+    if given_back == 0 {
+        return "stopped".to_owned();
+    }
+    let runs = counted(given_back, "run");
+    format!("stopped; {runs} cut short, for whoever comes next")
 }
 
 /// The store, as soon as it is there: a server, or a database in it, may come later than its
