@@ -3,6 +3,7 @@
 
 use crate::stage;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -269,16 +270,17 @@ fn a_run_that_ends_while_it_is_told_to_stop_has_ended() {
 fn a_second_term_does_not_wait_for_what_is_at_work() {
     let home = Home::new();
     let file = workflow(&home, &json!({ "run": "echo x >> seen; sleep 4" }));
-    let lope = begin(&home, &["run", &file]);
+    let mut lope = begin(&home, &["run", &file]);
+    let mut lines = BufReader::new(lope.stderr.take().unwrap()).lines();
     until("it has begun", || home.path().join("seen").exists());
     send(&lope, Signal::TERM);
-    std::thread::sleep(Duration::from_millis(300));
+    let heard = lines.any(|line| line.unwrap().contains("finishing what is in flight"));
+    assert!(heard, "the first TERM was not answered");
     send(&lope, Signal::TERM);
-    let ended = lope.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("finishing what is in flight"), "{said}");
-    assert!(said.contains("was left as it is"), "{said}");
+    let said: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(lope.wait().unwrap().code(), Some(1), "{said:?}");
+    let left = said.iter().any(|line| line.contains("was left as it is"));
+    assert!(left, "{said:?}");
 }
 
 #[test]
