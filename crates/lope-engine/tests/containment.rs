@@ -12,7 +12,7 @@ use fixture::{EngineFixture, settings};
 use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_engine::{Engine, Executors, Settings, client};
 use lope_flow::law::EventKind;
-use lope_model::{Value, failure};
+use lope_model::{RunId, Value, failure};
 use lope_store::door::DoorCall;
 use lope_store::tables::{Tables, TablesAnswer, TablesRequest};
 use lope_store::{MemoryStore, Watch};
@@ -94,14 +94,46 @@ const GROWING: &str = "name: g\nsteps:\n  a: { action: grow }\n  w: { wait: go, 
 /// "What is resident is counted as it is now, not as at admission; `resident_bytes` bounds the sum."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_that_grew_are_counted_as_they_are_and_the_others_wait_for_room() {
-    let fixture = EngineFixture::new(|task| match &*task.action {
+    let fixture = growing();
+    let engine = fixture.engine_with(settings());
+    let runs = resting(&fixture, &engine).await;
+    engine.shutdown(Duration::from_secs(20)).await.unwrap();
+    go(&fixture, &runs).await;
+    let engine = fixture.engine_with(small());
+    no_more_than_fit_at_once(&fixture, runs).await;
+    engine.shutdown(Duration::from_secs(20)).await.unwrap();
+}
+
+/// The same where each is claimed by itself, while the ones before it are still being loaded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_wake_one_after_the_other_wait_for_room_too() {
+    let fixture = growing();
+    let engine = fixture.engine_with(small());
+    let runs = resting(&fixture, &engine).await;
+    go(&fixture, &runs).await;
+    no_more_than_fit_at_once(&fixture, runs).await;
+    engine.shutdown(Duration::from_secs(20)).await.unwrap();
+}
+
+fn small() -> Settings {
+    Settings {
+        resident_bytes: 4 * MEGABYTE as u64,
+        ..settings()
+    }
+}
+
+fn growing() -> EngineFixture {
+    EngineFixture::new(|task| match &*task.action {
         "grow" => Some(Ok(Value::str("x".repeat(MEGABYTE)))),
         _ => None,
-    });
-    let engine = fixture.engine_with(settings());
+    })
+}
+
+/// Twelve runs of a megabyte each, outside memory.
+async fn resting(fixture: &EngineFixture, engine: &Engine) -> Vec<RunId> {
     let mut runs = Vec::new();
     for _ in 0..12 {
-        runs.push(fixture.start(&engine, GROWING, Value::Null).await);
+        runs.push(fixture.start(engine, GROWING, Value::Null).await);
     }
     for run in &runs {
         fixture
@@ -110,19 +142,20 @@ async fn runs_that_grew_are_counted_as_they_are_and_the_others_wait_for_room() {
             })
             .await;
     }
-    engine.shutdown(Duration::from_secs(20)).await.unwrap();
-    let small = Settings {
-        resident_bytes: 4 * MEGABYTE as u64,
-        ..settings()
-    };
-    for run in &runs {
+    runs
+}
+
+async fn go(fixture: &EngineFixture, runs: &[RunId]) {
+    for run in runs {
         let go = EventKind::Signal {
             name: "go".into(),
             value: Value::Null,
         };
         client::tell(&fixture.store, *run, &go, None).await.unwrap();
     }
-    let engine = fixture.engine_with(small);
+}
+
+async fn no_more_than_fit_at_once(fixture: &EngineFixture, runs: Vec<RunId>) {
     fixture.hanging().await;
     // Long enough for several claims; if the machine stands still, nothing more is claimed either.
     let mut most = 0;
@@ -144,7 +177,6 @@ async fn runs_that_grew_are_counted_as_they_are_and_the_others_wait_for_room() {
     for run in runs {
         assert_eq!(fixture.end(run).await.status.as_str(), "completed");
     }
-    engine.shutdown(Duration::from_secs(20)).await.unwrap();
 }
 
 /// What limits ask of the store.

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_flow::law::{Event, Plan};
-use lope_model::{Epoch, RunId, RunnerId, Timestamp, limit};
+use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 use lope_store::runs::{
     Admit, ClaimedRun, LiveStatus, Loaded, Mail, Release, RunCommit, Then, Wake, damaged,
 };
 use lope_store::{Store, StoreError, StoreResult};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::shards::Shards;
 use crate::codec::{self, Blobs, Unreadable};
@@ -34,6 +35,8 @@ pub(crate) struct Adopter {
     pub(crate) shards: Arc<Shards>,
     pub(crate) plans: Plans,
     held: Mutex<HeldRuns>,
+    /// One part is loaded after the other, so that each is counted as it is before the next begins.
+    loading: AsyncMutex<()>,
     /// Most runs that are held: beyond that none is born claimed.
     most: usize,
     /// Most bytes that they take together: beyond that none is taken up.
@@ -99,6 +102,7 @@ impl Adopter {
             bytes_most: settings.resident_bytes,
             plans: Plans::default(),
             held: Mutex::new(HeldRuns::of(runner)),
+            loading: AsyncMutex::default(),
             registered: AtomicBool::new(false),
             fallen: Fallen::default(),
         }
@@ -213,6 +217,7 @@ impl Adopter {
         }
         let mut rest = &fresh[..];
         while !rest.is_empty() {
+            let _turn = self.loading.lock().await;
             let room = self.held().room(self.bytes_most).min(rest.len());
             if room == 0 {
                 let rest = rest.iter().map(|run| (run.run, run.epoch)).collect();
@@ -356,7 +361,7 @@ impl Adopter {
         tracing::error!(%run, %reason, "a run is set aside: `lope runs why` tells what mends it");
         let release = Release {
             status: LiveStatus::Paused,
-            wake: Wake::Parked(self::reason(reason)),
+            wake: Wake::parked(reason),
             seen: u64::MAX,
         };
         self.store
@@ -373,12 +378,6 @@ impl Adopter {
                 .map(|(run, mail)| (run, ShardInput::Mail(run, mail))),
         );
     }
-}
-
-/// A reason that every store takes.
-fn reason(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(limit::KEY_MAX));
-    text.replace('\0', " ")
 }
 
 /// A commit that writes nothing and lets a run go.

@@ -1,7 +1,7 @@
 //! `commit`: what happened to a run, guarded by owner and epoch, in one transaction with what
 //! follows from it.
 
-use lope_model::{Blob, Epoch, RunId, RunnerId, Timestamp};
+use lope_model::{Blob, Epoch, RunId, RunnerId, Timestamp, limit};
 
 use super::admit::Admit;
 use super::deliver::Deliver;
@@ -92,6 +92,14 @@ pub enum Wake {
     OnMail,
     /// Kept out of claims, for this reason, until mail that unparks it arrives.
     Parked(String),
+}
+
+impl Wake {
+    /// Kept out of claims; a long reason is cut to what every store takes.
+    pub fn parked(mut reason: String) -> Self {
+        reason.truncate(reason.floor_char_boundary(limit::KEY_MAX));
+        Self::Parked(reason.replace('\0', " "))
+    }
 }
 
 /// How a run ended.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lope_model::{Epoch, RunId, RunnerId, Span, Timestamp, limit};
 use lope_store::runs::{LiveStatus, Release, Wake};
 
-use super::{Adopter, let_go, reason};
+use super::{Adopter, let_go};
 use crate::drive::supervisor::caught;
 
 /// Falls over one run after which it is set aside.
@@ -53,9 +53,9 @@ impl Adopter {
     ) -> Vec<RunId> {
         let wake = match self.fallen.count(run) {
             Some(times) => Wake::At(now.plus(PAUSE.times(1 << times))),
-            None => Wake::Parked(reason(format!(
+            None => Wake::parked(format!(
                 "the engine panicked {FALLS_MAX} times when it worked on it: {why}"
-            ))),
+            )),
         };
         tracing::error!(%run, why, ?wake, "the engine panicked when it worked on a run; the run is given back");
         self.give_back(vec![(run, epoch)], wake).await
