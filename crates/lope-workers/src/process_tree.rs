@@ -75,11 +75,20 @@ pub fn serve_if_asked() {
         .nth(1)
         .is_some_and(|word| word == SUBREAPER_ARGUMENT)
     {
-        let worked = subreaper::serve();
-        std::process::exit(i32::from(worked.is_err()));
+        std::process::exit(i32::from(!supervised()));
     }
     // Said twice is said once.
     let _ = CAN_REAP.set(());
+}
+
+/// Supervise until the tree is gone. A program may ask from inside a runtime (`#[tokio::main]`), where
+/// no other one can begin: then on a thread of its own.
+fn supervised() -> bool {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return subreaper::serve().is_ok();
+    }
+    let served = std::thread::spawn(subreaper::serve).join();
+    served.is_ok_and(|served| served.is_ok())
 }
 
 /// End what runners that are gone have left on this machine, and wait until it has ended.
