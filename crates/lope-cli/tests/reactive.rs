@@ -142,8 +142,15 @@ fn cells_are_set_and_a_node_that_fails_is_told() {
         "failing.yaml",
         "result: { $alias: internal/x }\nnodes:\n  - module: { type: javascript, implementation: \"() => { throw new Error('no') }\" }\n    inputs: {}\n    outputs: { $alias: internal/x }\n",
     );
-    home.lope(&["recipes", "run", &recipe, "--into", "home/failing"])
-        .done();
+    let run = ["recipes", "run", recipe.as_str(), "--into", "home/failing"];
+    let begun = home.lope(&run).done();
+    assert_eq!(begun.out.trim(), "home/failing runs");
+    for told in [
+        "node 0 in home/failing: Error: no",
+        "'lope recipes why home/failing'",
+    ] {
+        assert!(begun.err.contains(told), "{}", begun.err);
+    }
     let shown = home.lope(&["recipes", "show", "home/failing"]).done().out;
     assert!(shown.contains("    failed: Error: no"), "{shown}");
 }

@@ -48,6 +48,14 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// As wide as the terminal; instead of a table without rows, these words.
+    pub fn text_or(&self, none: &str) -> String {
+        if self.rows.is_empty() {
+            return none.to_owned();
+        }
+        self.lines(width()).join("\n")
+    }
+
     /// The table, at most so many columns wide.
     pub fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths(width);

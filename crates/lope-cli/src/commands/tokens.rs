@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
-use crate::table::{Column, Table, width};
+use crate::table::{Column, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokensCommand {
@@ -68,9 +68,6 @@ pub(crate) async fn run(
 }
 
 fn text(all: &[TokenRecord]) -> String {
-    if all.is_empty() {
-        return "no tokens".to_owned();
-    }
     let mut table = Table::new([
         Column::cut("NAME"),
         Column::whole("RIGHT"),
@@ -85,7 +82,7 @@ fn text(all: &[TokenRecord]) -> String {
             token.added_at.to_string(),
         ]);
     }
-    table.lines(width()).join("\n")
+    table.text_or("no tokens")
 }
 
 impl From<TokenError> for CliError {

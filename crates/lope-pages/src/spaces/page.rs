@@ -58,7 +58,7 @@ pub(super) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                     td.wide { a href=(space_path(&context, &entry.space)) title=(entry.space) { (entry.space) } }
                     td { (state(standing(entry))) }
                     td.number data-th="waiting" { (entry.waiting) }
-                    td.wide.less.mono.dim { @if let Some((owner, _)) = &entry.host { (brief(owner, 60)) } }
+                    td.less.dim { @if let Some((owner, _)) = &entry.host { span title=(owner) { (host_name(owner)) } } }
                 } } }
             } }
         }
@@ -76,6 +76,14 @@ fn standing(entry: &SpaceEntry) -> &'static str {
         (Some(_), _) => "live",
         (None, 0) => "idle",
         (None, _) => "waiting",
+    }
+}
+
+/// The number of the process that hosts a space; its whole identity says more than a person asks.
+fn host_name(owner: &str) -> String {
+    match owner.split('.').next() {
+        Some(number) if number.parse::<u32>().is_ok() => format!("process {number}"),
+        Some(_) | None => brief(owner, 60),
     }
 }
 

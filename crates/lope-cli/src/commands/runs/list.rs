@@ -127,9 +127,6 @@ pub(crate) fn moment(text: &str) -> CliResult<Timestamp> {
 }
 
 fn text(records: &[RunRecord], limit: usize) -> String {
-    if records.is_empty() {
-        return "no runs".to_owned();
-    }
     let mut table = Table::new([
         Column::whole("RUN"),
         Column::whole("STATUS"),
@@ -157,10 +154,9 @@ fn text(records: &[RunRecord], limit: usize) -> String {
         cells.extend(tagged.then_some(tags));
         table.row(cells);
     }
-    let more = if records.len() == limit {
-        format!("\n(the youngest {limit}; --limit shows more)")
-    } else {
-        String::new()
-    };
-    format!("{}{more}", table.lines(crate::table::width()).join("\n"))
+    let mut text = table.text_or("no runs");
+    if records.len() == limit {
+        text += &format!("\n(the youngest {limit}; --limit shows more)");
+    }
+    text
 }

@@ -18,7 +18,7 @@ use crate::commands::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{self, Output, counted};
-use crate::table::{Column, Table, width};
+use crate::table::{Column, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecipesCommand {
@@ -114,7 +114,9 @@ pub(crate) async fn run(
             let actions = naming(&into, &at).into_iter().chain([run]);
             let action = SpaceAction::All(actions.collect());
             let cell = TypedCell::new(&into, &at);
-            ask(&settings()?, cell, action, output, "runs").await
+            ask(&settings()?, cell, action, output, "runs").await?;
+            tell_failures(&report(&into, &settings()?).await?);
+            Ok(Exit::Done)
         }
         RecipesCommand::Stop { cell } => {
             let at = address(&cell)?;
@@ -260,14 +262,8 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
     }
     let titles = ["RESULT", "RECIPE", "NODES", "FAILING", "SPACE"];
     let mut table = Table::new(titles.map(Column::whole));
-    let none = rows.is_empty();
     rows.into_iter().for_each(|row| table.row(row));
-    let text = if none {
-        "no recipes".to_owned()
-    } else {
-        table.lines(width()).join("\n")
-    };
-    output.document(&values.into(), &text);
+    output.document(&values.into(), &table.text_or("no recipes"));
     opened.close(Ok(Exit::Done)).await
 }
 
@@ -328,10 +324,23 @@ fn deeds(node: &NodeLine) -> impl Iterator<Item = String> {
 /// What does not work in what a process started, and in its result as a whole.
 fn failures_below(report: &ProcessReport) -> Vec<String> {
     let is_own = |path: &str| path.parse::<usize>().is_ok();
-    let below = report.failures.iter().filter(|node| !is_own(&node.path));
+    failing_lines(report, |node| !is_own(&node.path))
+}
+
+/// A recipe whose nodes fail runs nevertheless: whoever runs it is told at once.
+fn tell_failures(report: &ProcessReport) {
+    let lines = failing_lines(report, |_| true).join("\n");
+    if !lines.is_empty() {
+        let cell = &report.result;
+        output::complain(&format!("{lines}\n'lope recipes why {cell}' tells more"));
+    }
+}
+
+fn failing_lines(report: &ProcessReport, is_meant: impl Fn(&FailingNode) -> bool) -> Vec<String> {
+    let meant = report.failures.iter().filter(|node| is_meant(node));
     let why = |it: &FailingNode| error_text(&it.why);
     let told = |it: &FailingNode| format!("  node {} in {}: {}", it.path, it.cell, why(it));
-    let mut lines: Vec<String> = below.map(told).collect();
+    let mut lines: Vec<String> = meant.map(told).collect();
     if report.failing > report.failures.len() {
         let more = report.failing - report.failures.len();
         lines.push(format!("  and {more} more that do not work"));

@@ -17,7 +17,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::format::{age, paint_status};
 use crate::home::Settings;
 use crate::output::Output;
-use crate::table::{Column, Table, width};
+use crate::table::{Column, Table};
 
 /// Runs shown with a workflow.
 const RUNS: usize = 5;
@@ -82,12 +82,7 @@ pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit>
         let ago = format!("{} ago", age(wall().since(stored.deployed_at)));
         table.row(vec![stored.name.clone(), version, ago]);
     }
-    let text = if all.is_empty() {
-        "no workflows".to_owned()
-    } else {
-        table.lines(width()).join("\n")
-    };
-    output.result(&Json::Array(values), &text);
+    output.result(&Json::Array(values), &table.text_or("no workflows"));
     Ok(Exit::Done)
 }
 

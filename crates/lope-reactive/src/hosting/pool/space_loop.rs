@@ -154,7 +154,8 @@ fn pass_on(inner: &Arc<SpacePoolInner>, space: &SpaceName, output: SpaceOutput, 
             inner.perform(RequestedEffect::new(space, &effect), attempt);
         }
         SpaceOutput::NonSettling(report) => {
-            tracing::warn!(%space, node = %report.node, runs = report.runs, "non-settling");
+            let runs = report.runs;
+            tracing::warn!(%space, runs, "non-settling: 'lope recipes why' tells who writes what it reads");
         }
         SpaceOutput::Failed { node, failure } => {
             tracing::debug!(%space, %node, message = failure.message, "a node failed");
