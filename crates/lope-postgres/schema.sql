@@ -154,6 +154,7 @@ create table lope.sessions (
     host text not null,
     program text not null,
     serves text not null default ''::text,
+    process text not null default ''::text,
     primary key (runner_id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500);
 
@@ -663,6 +664,8 @@ comment on column lope.sessions.lease is 'milliseconds a heartbeat is good for';
 comment on column lope.sessions.name is 'the name it was given';
 
 comment on column lope.sessions.pid is 'its process';
+
+comment on column lope.sessions.process is 'what names its process among all that ever were, so that one of the same machine can tell when it is gone';
 
 comment on column lope.sessions.program is 'program and version';
 

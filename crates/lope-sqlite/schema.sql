@@ -144,7 +144,8 @@ CREATE TABLE sessions (
     lease        INTEGER NOT NULL, -- milliseconds a heartbeat is good for
     boot_id      TEXT NOT NULL,    -- the boot that `expires` belongs to; another boot voids it
     ended_at     INTEGER,          -- absent while the session lives
-    serves       TEXT NOT NULL DEFAULT '' -- the queues and realms it serves, a line each
+    serves       TEXT NOT NULL DEFAULT '', -- the queues and realms it serves, a line each
+    process      TEXT NOT NULL DEFAULT '' -- what names its process among all that ever were, so that one of the same machine can tell when it is gone
 ) WITHOUT ROWID, STRICT;
 
 CREATE TABLE snapshots (

@@ -444,7 +444,7 @@ fn runs_of_a_killed_runner_are_taken_over_beside_an_owner_that_cannot_be_read() 
     }
     site.sql(
         "insert into sessions select x'07', name, host, pid, program, started_at, heartbeat_at, expires, lease,
-             boot_id, null, serves from sessions limit 1",
+             boot_id, null, serves, process from sessions limit 1",
     );
     let checked = site.lope(&["store", "check"]);
     assert_eq!(checked.code, 1, "{checked:?}");

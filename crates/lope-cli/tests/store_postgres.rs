@@ -313,6 +313,36 @@ fn a_runner_waits_for_its_server_and_for_its_database() {
     up.ends();
 }
 
+/// What a killed runner held is free for the next one on its machine, however long its lease.
+#[test]
+fn nobody_waits_for_the_lease_of_a_runner_that_was_killed_on_the_same_machine() {
+    let Some(url) = place("killed") else {
+        return;
+    };
+    let site = Site::at(url);
+    std::fs::create_dir_all(site.home.path().join(".lope")).unwrap();
+    site.home
+        .file(".lope/config.yaml", "engine: { lease: 1h }\n");
+    let file = site.home.file("w.yaml", TWICE);
+    let seen = || std::fs::read_to_string(site.home.path().join("seen")).unwrap_or_default();
+    let mut first = site.up();
+    first.says("works on");
+    site.done(&["start", &file, "--key", "a"]);
+    stage::until("it has begun", || seen() == "x\n");
+    kill_process(Pid::from_child(&first.child), Signal::KILL).unwrap();
+    first.child.wait().unwrap();
+    let second = site.up();
+    stage::until("it is done", || {
+        let shown = site.done(&["runs", "show", "a", "--json"]);
+        shown.json()["status"] == "completed"
+    });
+    assert_eq!(seen(), "x\nx\n");
+    second.ends();
+}
+
+/// Hangs when it is tried for the first time.
+const TWICE: &str = "name: twice\nsteps:\n  a: { run: \"echo x >> seen;                      [ $(wc -l < seen) -ge 2 ] || sleep 600\" }\n";
+
 /// A connection and what it hears, each notification as it comes.
 async fn listening(
     url: &str,

@@ -299,6 +299,7 @@ pub(crate) fn registration(lease: Span) -> Register {
         name: "conformance".to_owned(),
         host: "here".to_owned(),
         pid: std::process::id(),
+        process: String::new(),
         program: "lope 0".to_owned(),
         serves: lope_store::runs::Serves::default(),
         lease,

@@ -74,6 +74,7 @@ async fn the_registry_tells_who_is_there(ground: Ground) -> Kept {
         name: "naïve 'runner'".to_owned(),
         host: "host.example".to_owned(),
         pid: u32::MAX,
+        process: "42.7.boot-1".to_owned(),
         program: "lope 1.2.3".to_owned(),
         serves: Serves::parse("queue default\nat most 2 of queue mail\nrealm default"),
         ..registration(Span::from_secs(60))
@@ -86,6 +87,7 @@ async fn the_registry_tells_who_is_there(ground: Ground) -> Kept {
         name: register.name,
         host: register.host,
         pid: register.pid,
+        process: register.process,
         program: register.program,
         serves: register.serves,
         started_at: beat.now,

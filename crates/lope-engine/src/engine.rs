@@ -145,12 +145,12 @@ impl Engine {
         ));
     }
 
-    /// Admit a run and take it on here, without a second trip to the store; one whose queue has
-    /// limits waits its turn.
+    /// Admit a run and take it on here, without a second trip to the store; one that begins later, or
+    /// whose queue has limits, waits its turn.
     pub async fn admit(&self, new_run: PendingRun, plan: &Arc<Plan>) -> StoreResult<Admitted> {
         let PendingRun { mut admit, start } = new_run;
         let run = admit.run;
-        let waits = self.claims && self.limited.contains(&admit.queue);
+        let waits = admit.due > start.at || (self.claims && self.limited.contains(&admit.queue));
         let expected = if waits {
             None
         } else {

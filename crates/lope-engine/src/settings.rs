@@ -21,6 +21,8 @@ pub struct Settings {
     pub name: String,
     /// The machine, as the registry shows it.
     pub host: String,
+    /// What names its process among all that ever were; empty: its death is told by its lease alone.
+    pub process: String,
     /// Threads that advance runs.
     pub shards: usize,
     /// Most runs in memory at once.
@@ -136,6 +138,7 @@ impl Default for Settings {
         Self {
             name: "default".to_owned(),
             host: "localhost".to_owned(),
+            process: String::new(),
             shards: std::thread::available_parallelism().map_or(2, usize::from),
             max_runs: 10_000,
             claim_batch: 500,

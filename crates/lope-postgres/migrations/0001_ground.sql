@@ -156,7 +156,8 @@ create table {schema}.sessions (
     name         text not null,
     host         text not null,
     program      text not null,
-    serves       text not null default ''
+    serves       text not null default '',
+    process      text not null default ''
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- What starts runs again and again.
@@ -512,6 +513,7 @@ comment on column {schema}.sessions.name is 'the name it was given';
 comment on column {schema}.sessions.host is 'the machine it runs on';
 comment on column {schema}.sessions.program is 'program and version';
 comment on column {schema}.sessions.serves is 'the queues and realms it serves, a line each';
+comment on column {schema}.sessions.process is 'what names its process among all that ever were, so that one of the same machine can tell when it is gone';
 comment on table {schema}.schedules is 'what starts runs again and again';
 comment on column {schema}.schedules.name is 'the schedule''s name';
 comment on column {schema}.schedules.revision is 'of the last change; every change has another';

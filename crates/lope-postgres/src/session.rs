@@ -24,7 +24,7 @@ use crate::statement::Statement;
 static REGISTER: Statement = Statement {
     name: "register",
     text: include_str!("register.sql"),
-    types: "uuid text text int text int int text",
+    types: "uuid text text int text int int text text",
 };
 static ANNOUNCE: Statement = Statement {
     name: "announce",
@@ -96,6 +96,7 @@ impl PostgresInner {
             name,
             host,
             pid,
+            process,
             program,
             serves,
             lease,
@@ -112,7 +113,9 @@ impl PostgresInner {
         let rows = db
             .write(
                 &REGISTER,
-                vec![&runner, name, host, &pid, program, &lease, &memory, &serves],
+                vec![
+                    &runner, name, host, &pid, program, &lease, &memory, &serves, process,
+                ],
             )
             .await?;
         let beat =
@@ -285,6 +288,7 @@ fn runner_record(row: &Row) -> RunnerRecord {
         name: row.get(1),
         host: row.get(2),
         pid: row.get::<_, i64>(3) as u32,
+        process: row.get(11),
         program: row.get(4),
         serves: Serves::parse(row.get(10)),
         started_at: Timestamp::from_millis(row.get(5)),

@@ -37,6 +37,7 @@ async fn dead(store: &Store) -> RunnerId {
         name: "dead".to_owned(),
         host: "here".to_owned(),
         pid: 1,
+        process: String::new(),
         program: "test".to_owned(),
         serves: lope_store::runs::Serves::default(),
         lease: Span::from_secs(2),

@@ -382,6 +382,7 @@ impl SimWorld {
             name,
             host,
             pid: 1,
+            process: String::new(),
             program: "sim".to_owned(),
             serves: lope_store::runs::Serves::default(),
             lease: self.settings.lease,

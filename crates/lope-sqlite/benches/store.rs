@@ -389,6 +389,7 @@ async fn register(store: &Store) -> RunnerId {
         name: "bench".to_owned(),
         host: "here".to_owned(),
         pid: 1,
+        process: String::new(),
         program: "bench".to_owned(),
         serves: lope_store::runs::Serves::default(),
         lease: Span::from_secs(600),

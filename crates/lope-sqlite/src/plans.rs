@@ -94,7 +94,7 @@ fn fill(db: &Connection) {
          DELETE FROM queue WHERE CAST(CAST(run_id AS TEXT) AS INTEGER) < 50;
          UPDATE runs SET status = CASE WHEN priority = 1 THEN 'failed' ELSE 'completed' END, finished_at = {NOW}
              WHERE CAST(CAST(run_id AS TEXT) AS INTEGER) < 50;
-         INSERT INTO sessions VALUES (x'{}', 'r', 'h', 1, 'p', 0, 0, 9223372036854775807, 1, '{}', NULL, '');
+         INSERT INTO sessions VALUES (x'{}', 'r', 'h', 1, 'p', 0, 0, 9223372036854775807, 1, '{}', NULL, '', '');
          COMMIT;
          PRAGMA journal_mode = WAL;",
         "09".repeat(16),

@@ -19,7 +19,7 @@ use crate::tx::Tx;
 const HELD: &str = "SELECT lease FROM sessions WHERE runner_id = ?1 AND ended_at IS NULL AND expires > ?2 AND boot_id = ?3";
 const REGISTER: &str =
     "INSERT OR REPLACE INTO sessions (runner_id, name, host, pid, program, started_at, heartbeat_at, expires,
-     lease, boot_id, ended_at, serves) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL, ?10)";
+     lease, boot_id, ended_at, serves, process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL, ?10, ?11)";
 const ANNOUNCE: &str = "UPDATE sessions SET serves = ?2 WHERE runner_id = ?1";
 const FORGET: &str = "DELETE FROM sessions WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)
      OR ended_at IS NOT NULL AND length(runner_id) <> 16";
@@ -38,7 +38,7 @@ pub(crate) const WAITING: &str = "SELECT run_id FROM queue INDEXED BY queue_mail
      WHERE owner = ?1 AND owner IS NOT NULL AND mail > taken ORDER BY run_id LIMIT ?2";
 const RUNNERS: &str = "SELECT runner_id, name, host, pid, program, started_at, heartbeat_at,
        ended_at IS NULL AND expires > ?1 AND boot_id = ?2, ended_at,
-       (SELECT count(*) FROM queue WHERE owner = runner_id), serves
+       (SELECT count(*) FROM queue WHERE owner = runner_id), serves, process
      FROM sessions ORDER BY started_at DESC, runner_id DESC LIMIT ?3";
 const IS_OWNER: &str = "SELECT 1 FROM queue INDEXED BY queue_owner WHERE owner = ?1";
 const DISOWNED: &str =
@@ -76,6 +76,7 @@ pub(crate) fn register(tx: &Tx<'_>, register: &Register) -> Worked<Beat> {
         register.lease.millis().cast_signed(),
         tx.inner.options.boot_id,
         register.serves.to_string(),
+        register.process,
     ])?;
     tx.statement(FORGET)?
         .execute([tx.now.minus(RUNNER_MEMORY).millis()])?;
@@ -316,6 +317,7 @@ fn runner_record(row: &Row<'_>) -> Worked<RunnerRecord> {
         name: row.get(1)?,
         host: row.get(2)?,
         pid: row.get(3)?,
+        process: row.get(11)?,
         program: row.get(4)?,
         serves: Serves::parse(&row.get::<_, String>(10)?),
         started_at: columns::time(row, 5)?,

@@ -284,7 +284,7 @@ async fn a_takeover_goes_on_around_what_cannot_be_read() {
     let empty = "UPDATE queue SET owner = x'' WHERE run_id = ?1";
     by_hand(&ground, empty, &claimed[3].run);
     let session = "INSERT INTO sessions SELECT x'07', name, host, pid, program, started_at, heartbeat_at, expires,
-                       lease, boot_id, NULL, serves FROM sessions WHERE EXISTS (SELECT 1 FROM queue WHERE run_id = ?1)";
+                       lease, boot_id, NULL, serves, process FROM sessions WHERE EXISTS (SELECT 1 FROM queue WHERE run_id = ?1)";
     by_hand(&ground, session, &claimed[0].run);
 
     let found = ground.store.upkeep.check().await.unwrap();

@@ -236,6 +236,7 @@ async fn register(store: &Store) -> StoreResult<RunnerId> {
             name,
             host,
             pid: std::process::id(),
+            process: String::new(),
             program,
             serves: crate::runs::Serves::default(),
             lease,

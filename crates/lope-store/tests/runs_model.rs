@@ -261,6 +261,7 @@ impl World {
             name,
             host,
             pid: 1,
+            process: String::new(),
             program,
             serves: lope_store::runs::Serves::default(),
             lease: LEASE,

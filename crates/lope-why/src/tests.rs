@@ -50,6 +50,7 @@ fn runner(number: u8, live: bool) -> RunnerRecord {
         name: "default".to_owned(),
         host: "box".to_owned(),
         pid: 42,
+        process: String::new(),
         program: "lope".to_owned(),
         serves: Serves::default(),
         started_at: Timestamp::EPOCH,

@@ -70,6 +70,7 @@ impl RawStore {
             name: word(),
             host: word(),
             pid: std::process::id(),
+            process: String::new(),
             program: word(),
             serves: Serves::default(),
             lease: Span::from_secs(3_600),

@@ -9,6 +9,7 @@ mod builder;
 mod complete;
 mod feed;
 mod find;
+mod gone;
 mod query;
 mod start;
 mod stop;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use lope_engine::{Breakdown, Engine};
 use lope_model::{RunId, VersionId};
 use lope_store::Store;
+use lope_store::runs::RunRecord;
 use lope_workers::Functions;
 use tokio::sync::{RwLock as AsyncLock, RwLockReadGuard, broadcast};
 
@@ -166,6 +168,11 @@ impl Runner {
             id: id.to_owned(),
             runner: self.name().to_owned(),
         }
+    }
+
+    async fn record_of(&self, id: &str, run: RunId) -> Result<RunRecord> {
+        let found = self.store().runs.run(run).await?;
+        found.ok_or_else(|| self.not_found(id))
     }
 
     /// The run of an id.

@@ -10,7 +10,7 @@ use lope::{Client, Flow, PreparedRun, Runner, Settings, StartOptions, Value};
 use lope_definition::yaml;
 use lope_engine::settings::QueueLimit;
 use lope_flow::law::Plan;
-use lope_model::{Priority, QueueName};
+use lope_model::{Priority, QueueName, Span};
 use lope_store::MemoryStore;
 
 async fn deployed(client: &Client, text: &str) -> Arc<Plan> {
@@ -72,13 +72,7 @@ async fn what_a_workflow_does_not_take_is_refused_before_anything_is_written() {
         &other,
         RunStartOptions {
             input: Some(Value::Null),
-            at: Some(
-                client
-                    .now()
-                    .await
-                    .unwrap()
-                    .plus(lope_model::Span::from_secs(3_600)),
-            ),
+            at: Some(client.now().await.unwrap().plus(Span::from_secs(3_600))),
             ..RunStartOptions::default()
         },
         client.queue_limits(),
@@ -114,4 +108,27 @@ async fn a_workflow_without_a_priority_has_that_of_its_runners_queue() {
         let record = runner.client().run(run).await.unwrap().unwrap();
         assert_eq!(record.priority, wanted, "{id}");
     }
+}
+
+/// "When it may begin": a run for later waits in its queue, also where a runner starts it itself.
+#[tokio::test]
+async fn a_runner_that_starts_a_run_for_later_leaves_it_until_then() {
+    let runner = Runner::builder().url("memory:").build().await.unwrap();
+    let client = runner.client();
+    let plan = deployed(client, "{ name: quick, steps: { a: { let: 1 } } }").await;
+    let later = client.now().await.unwrap().plus(Span::from_secs(3_600));
+    let prepared = |at| {
+        let options = RunStartOptions {
+            input: Some(Value::Null),
+            at,
+            ..RunStartOptions::default()
+        };
+        PreparedRun::new(&plan, options, client.queue_limits()).unwrap()
+    };
+    let (waits, _) = runner.start(prepared(Some(later))).await.unwrap();
+    let (begins, _) = runner.start(prepared(None)).await.unwrap();
+    client.wait(begins).await.unwrap();
+    let record = client.run(waits).await.unwrap().unwrap();
+    assert_eq!((record.status.as_str(), record.owner), ("queued", None));
+    assert_eq!(record.started_at, None);
 }

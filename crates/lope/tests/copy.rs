@@ -404,6 +404,7 @@ async fn a_store_that_somebody_works_on_or_that_changes_meanwhile_is_not_copied(
         name,
         host,
         pid: std::process::id(),
+        process: String::new(),
         program,
         serves: lope_store::runs::Serves::default(),
         lease: Span::from_secs(60),

@@ -265,6 +265,7 @@ impl SessionTask {
             name: self.settings.name.clone(),
             host: self.settings.host.clone(),
             pid: std::process::id(),
+            process: self.settings.process.clone(),
             program: concat!("lope ", env!("CARGO_PKG_VERSION")).to_owned(),
             serves: self.session.serves(),
             lease: self.settings.lease,

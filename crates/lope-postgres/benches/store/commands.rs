@@ -31,6 +31,7 @@ pub(crate) fn register() -> Register {
         name: "bench".to_owned(),
         host: "here".to_owned(),
         pid: 1,
+        process: String::new(),
         program: "bench".to_owned(),
         serves: lope_store::runs::Serves::default(),
         lease: Span::from_secs(6_000),

@@ -121,6 +121,7 @@ pub(crate) async fn register(store: &Store, lease: Span) -> RunnerId {
             name,
             host,
             pid,
+            process: String::new(),
             program,
             serves: lope_store::runs::Serves::default(),
             lease,

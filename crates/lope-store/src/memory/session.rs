@@ -56,6 +56,7 @@ impl Session {
             name,
             host,
             pid,
+            process,
             program,
             serves,
             ..
@@ -65,6 +66,7 @@ impl Session {
             name,
             host,
             pid,
+            process,
             program,
             serves,
             started_at: self.started_at,

@@ -12,6 +12,8 @@ pub struct Register {
     pub name: String,
     pub host: String,
     pub pid: u32,
+    /// What names its process among all that ever were; empty: nobody can tell when it is gone.
+    pub process: String,
     /// The program's version, for people.
     pub program: String,
     /// What it claims; nothing, if it works on its own runs alone.
@@ -64,6 +66,7 @@ pub struct RunnerRecord {
     pub name: String,
     pub host: String,
     pub pid: u32,
+    pub process: String,
     pub program: String,
     pub serves: Serves,
     pub started_at: Timestamp,

@@ -64,6 +64,7 @@ fn runners_that_left_runs_behind_are_told() {
         name: "n".to_owned(),
         host: "h".to_owned(),
         pid: 1,
+        process: String::new(),
         program: "p".to_owned(),
         serves: lope_store::runs::Serves::default(),
         started_at: NOW,

@@ -17,7 +17,7 @@ use lope_workers::{Functions, InheritedEnvironment, Logs, Pool, RealmChange};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::RwLock as AsyncLock;
 
-use super::{Runner, RunnerState};
+use super::{Runner, RunnerState, gone};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::executors::AgentExecutorSettings;
@@ -185,6 +185,7 @@ impl RunnerBuilder {
         let functions = Arc::new(Functions::over(pools.handles_or(&runtime)));
         let executors = self.executors(&runtime, &functions)?;
         let (store, persists) = open(self.source).await?;
+        gone::end_sessions(&store).await;
         let telemetry = Telemetry::new(Arc::clone(&name), runtime);
         let (store, executors, listener) = if self.unobserved {
             (store, executors, None)
@@ -266,6 +267,7 @@ impl RunnerBuilder {
 pub(crate) fn equipped(settings: Settings) -> Settings {
     Settings {
         host: crate::host::name(),
+        process: lope_workers::process_tree::own_mark(),
         mailbox_send: Some(crate::mailbox_send::encode),
         end_abandoned: Some(|| Box::pin(lope_workers::process_tree::end_abandoned())),
         ..settings

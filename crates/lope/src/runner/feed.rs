@@ -131,12 +131,7 @@ impl Runner {
         let run = self.run_of(id).await?;
         loop {
             let notification = self.0.telemetry.notification();
-            let record = self
-                .store()
-                .runs
-                .run(run)
-                .await?
-                .ok_or_else(|| self.not_found(id))?;
+            let record = self.record_of(id, run).await?;
             match record.status {
                 RunStatus::Live(LiveStatus::Idle) if !self.has_mail(&record).await? => {
                     return Ok(record.status);
@@ -168,12 +163,7 @@ impl Runner {
     /// The record of a workflow that takes inputs.
     pub(super) async fn live(&self, id: &str) -> Result<RunRecord> {
         let run = self.run_of(id).await?;
-        let record = self
-            .store()
-            .runs
-            .run(run)
-            .await?
-            .ok_or_else(|| self.not_found(id))?;
+        let record = self.record_of(id, run).await?;
         match record.status {
             RunStatus::Final(_) => Err(Error::Ended {
                 id: id.to_owned(),
@@ -196,12 +186,7 @@ impl Runner {
             Delivered::Missing => Err(self.not_found(id)),
             Delivered::Full => Err(Error::Full { id: id.to_owned() }),
             Delivered::Finished => {
-                let record = self
-                    .store()
-                    .runs
-                    .run(run)
-                    .await?
-                    .ok_or_else(|| self.not_found(id))?;
+                let record = self.record_of(id, run).await?;
                 Err(Error::Ended {
                     id: id.to_owned(),
                     status: record.status,

@@ -96,11 +96,7 @@ impl Runner {
 
     async fn record(&self, id: &str) -> Result<RunRecord> {
         let run = self.run_of(id).await?;
-        self.store()
-            .runs
-            .run(run)
-            .await?
-            .ok_or_else(|| self.not_found(id))
+        self.record_of(id, run).await
     }
 
     async fn folded(&self, record: &RunRecord, keep: Option<usize>) -> Result<Folded> {

@@ -142,12 +142,7 @@ impl Runner {
     /// already goes on.
     pub async fn resume(&self, id: &str, flow: &Flow) -> Result<RunId> {
         let run = self.run_of(id).await?;
-        let record = self
-            .store()
-            .runs
-            .run(run)
-            .await?
-            .ok_or_else(|| self.not_found(id))?;
+        let record = self.record_of(id, run).await?;
         if let RunStatus::Final(_) = record.status {
             return Err(Error::Ended {
                 id: id.to_owned(),
@@ -253,12 +248,7 @@ impl Runner {
     }
 
     async fn already(&self, id: &str, run: RunId) -> Result<Error> {
-        let record = self
-            .store()
-            .runs
-            .run(run)
-            .await?
-            .ok_or_else(|| self.not_found(id))?;
+        let record = self.record_of(id, run).await?;
         Ok(Error::AlreadyStarted {
             id: id.to_owned(),
             run,
