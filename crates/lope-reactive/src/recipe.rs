@@ -1,8 +1,8 @@
 //! Recipes: graphs of modules over the cells of a process, as documents.
 //!
 //! `{"argumentSchema"?, "resultSchema"?, "initial"?: {"internal"}, "result", "nodes": [{"module",
-//! "inputs", "outputs"}]}`. Inside, `{"$alias": {"path": […]}}` stands for a cell of the process
-//! the recipe runs in. A recipe's id is the digest of its document, so that an edited recipe is
+//! "inputs", "outputs"}]}`. Inside, `{"$alias": {"path": […]}}`, or `{"$alias": "internal/count"}`, stands
+//! for a cell of the process the recipe runs in. A recipe's id is the digest of its document, so that an edited recipe is
 //! another one.
 
 mod builder;
@@ -222,6 +222,15 @@ impl NodeModule {
             argument_schema: module.child("argumentSchema").cloned().map(Schema::new),
             is_handler: wrapper == Some("handler"),
         })
+    }
+}
+
+/// The path of `{"$alias": {"path": […]}}`, which may be a text too: `{"$alias": "internal/count"}`.
+pub fn alias(binding: &Json) -> Option<CellPath> {
+    let object = binding.as_object().filter(|object| object.len() == 1)?;
+    match object.get("$alias")? {
+        Json::Text(path) => Some(path.split('/').collect()),
+        alias => CellPath::from_json(alias.child("path")?),
     }
 }
 

@@ -3,7 +3,7 @@
 use lope_cells::json::Json;
 use lope_cells::path::CellPath;
 
-use super::{BadRecipe, Recipe, RecipeNode, bad, is_recipe};
+use super::{BadRecipe, Recipe, RecipeNode, alias, bad, is_recipe};
 
 /// Goes on behind the first problem: every node by itself, nested recipes within.
 pub(super) fn problems_at(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
@@ -45,11 +45,12 @@ pub(super) fn problems_at(document: &Json, at: &CellPath, found: &mut Vec<BadRec
 
 /// Aliases that lead nowhere: a process cell has `argument`, `internal` and `resultRef`.
 fn alias_problems(binding: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    if let Some(alias) = binding.child("$alias") {
-        let path = alias.child("path").and_then(CellPath::from_json);
+    if binding.child("$alias").is_some() {
+        let path = alias(binding);
         let first = path.as_ref().and_then(|path| path.keys().first());
         if !first.is_some_and(|first| ["argument", "internal", "resultRef"].contains(&&**first)) {
-            let message = "an alias is {path: [\"argument\" or \"internal\", …]}";
+            let message =
+                "an alias is `argument/…`, `internal/…` or {path: [\"internal\", …]}, alone";
             found.push(bad(&at.join("$alias"), message));
         }
         return;

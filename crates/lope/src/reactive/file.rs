@@ -69,6 +69,7 @@ pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
         }
         vec![problem]
     })?;
+    let document = with_aliases(&document).unwrap_or(document);
     let problems: Vec<Problem> = Recipe::problems(&document)
         .into_iter()
         .map(|bad| unreadable(&bad.to_string()))
@@ -160,6 +161,23 @@ mod tests {
                 "{bad}: {problems:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_alias_in_javascript_may_be_a_text_as_in_yaml() {
+        let of_kid = |alias: fn(&str) -> String| {
+            let (x, y) = (alias("argument/x"), alias("internal/y"));
+            let kid = format!(
+                "{{ result: {y}, nodes: [{{ module: {{ type: 'javascript', implementation: '({{x}}) => x' }}, inputs: {{ x: {x} }}, outputs: {y} }}] }}"
+            );
+            let text = format!(
+                "(b) => ({{ kid: b.nested({kid}, {{ x: 1 }}), rows: b.map(b.argument('xs'), {kid}) }})"
+            );
+            read_recipe_script(&text).unwrap().recipe
+        };
+        let text = of_kid(|path| format!("{{ $alias: '{path}' }}"));
+        let long = of_kid(|path| format!("{{ $alias: {{ path: '{path}'.split('/') }} }}"));
+        assert_eq!(text.document, long.document);
     }
 
     #[test]
