@@ -47,6 +47,14 @@ impl Link {
         }
     }
 
+    /// The same link, which writing replaces.
+    pub fn plain(self) -> Self {
+        Self {
+            redirect: false,
+            ..self
+        }
+    }
+
     /// The link that `json` is, if it is one. What only looks similar is an ordinary value.
     pub fn from_json(json: &Json) -> Option<Self> {
         let fields = sigil(json, LINK)?.as_object()?;

@@ -133,16 +133,10 @@ fn elements(call: &mut RawCall<'_>) -> Option<Vec<Element>> {
 
 fn known_by(list: &CellAddress, index: usize, element: &Json) -> Element {
     if let Some(link) = Link::from_json(element) {
-        let link = Link {
-            redirect: false,
-            schema: None,
-            ..link.absolute(list)
-        };
-        let link = link.to_json();
-        return Element {
-            key: link.clone(),
-            link,
-        };
+        let mut link = link.absolute(list).plain();
+        link.schema = None;
+        let (key, link) = (link.to_json(), link.to_json());
+        return Element { key, link };
     }
     let base = CellAddress::document(list.space.clone(), EntityId::named(""));
     let link = Link::to(&list.key(index.to_string()), &base).to_json();
@@ -187,14 +181,8 @@ fn input(call: &mut RawCall<'_>, name: &str) -> Option<Json> {
 
 /// A binding as a value: a redirect would send writes to the output into the branch.
 fn as_plain_link(binding: &Json) -> Json {
-    match Link::from_json(binding) {
-        Some(link) => Link {
-            redirect: false,
-            ..link
-        }
-        .to_json(),
-        None => binding.clone(),
-    }
+    let link = Link::from_json(binding);
+    link.map_or_else(|| binding.clone(), |link| link.plain().to_json())
 }
 
 /// As in JavaScript.
