@@ -12,7 +12,7 @@ use crate::json::{Json, Object};
 use crate::limit;
 use crate::link::Link;
 use crate::read::{BeyondBound, Extent, Reads};
-use crate::resolve::{Follow, Resolved, resolve};
+use crate::resolve::{Follow, Resolved, resolve, resolve_link};
 use crate::schema::Schema;
 
 /// A place with the schema it is read through.
@@ -389,7 +389,7 @@ impl Projection<'_> {
 
     /// What a link at `at` leads to.
     fn linked(&mut self, link: &Link, at: &CellAddress, schema: &Schema) -> Option<Projected> {
-        let found = resolve(self.reads, &link.target(at), Follow::Every).ok()?;
+        let found = resolve_link(self.reads, link, at).ok()?;
         if self.visiting.contains(&found.address) && !schema.flag("asCell") {
             return Some(Projected::Plain(link.absolute(at).to_json()));
         }

@@ -2,8 +2,9 @@
 
 use lope_cells::error::WriteError;
 use lope_cells::link::{links_seen, same_target};
+use lope_cells::project::project;
 use lope_cells::resolve::{Follow, resolve};
-use lope_cells::{EntityId, Json, Link, Spaces};
+use lope_cells::{EntityId, Json, Link, Schema, Spaces};
 
 use crate::fixture::{cell, get, json, link, raw, redirect, set};
 
@@ -151,6 +152,27 @@ fn resolution_stops_at_a_hundred_hops_with_an_error_and_reads_give_nothing() {
     assert_eq!(stopped.from, cell("a"));
     let refused = transaction.set(&cell("a"), &Json::from(1)).unwrap_err();
     assert!(matches!(refused, WriteError::TooManyHops(_)));
+}
+
+#[test]
+fn a_link_is_as_far_from_its_end_in_a_read_of_all_as_in_one_of_its_own() {
+    let mut spaces = Spaces::default();
+    set(&mut spaces, "chain", json!({"h0": 1}));
+    for number in 1..=101 {
+        let before = format!("chain/h{}", number - 1);
+        set(&mut spaces, &format!("chain/h{number}"), link(&before));
+    }
+    let seen = |at: &str| {
+        let seen = project(&mut spaces.begin(), &cell(at), &Schema::any());
+        seen.map(|seen| seen.to_json(&cell(at)))
+    };
+    let all = seen("chain").unwrap();
+    for hops in ["h1", "h99", "h100", "h101"] {
+        let own = seen(&format!("chain/{hops}"));
+        assert_eq!(all.child(hops), own.as_ref(), "{hops}");
+    }
+    assert_eq!(all.child("h100"), Some(&Json::from(1)));
+    assert_eq!(all.child("h101"), None);
 }
 
 #[test]
