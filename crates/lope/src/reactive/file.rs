@@ -38,9 +38,8 @@ pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
 /// result cell holds.
 pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
     let source = text.trim().trim_end_matches(';');
-    let above = text[..text.len() - text.trim_start().len()]
-        .matches('\n')
-        .count() as u32;
+    let before = text.len() - text.trim_start().len();
+    let above = text[..before].matches('\n').count() as u32;
     let built = build_recipe(&mut JavaScript::default(), source);
     let document = built.map_err(|failure| {
         let mut problem = unreadable(&wording::failure_text(&failure.kind, &failure.message));
@@ -95,9 +94,6 @@ fn scripts(
     let nodes = document.child("nodes").and_then(Json::as_array);
     let mut found = Vec::new();
     for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
-        let Some(module) = node.child("module") else {
-            continue;
-        };
         let at = at.join("nodes").join(index.to_string());
         if let Some(op) = node.child("inputs").and_then(|inputs| inputs.child("op"))
             && is_recipe(op)
@@ -105,13 +101,12 @@ fn scripts(
             found.extend(scripts(op, &at.join("inputs").join("op"), checker, problem));
         }
         let code_at = at.join("module").join("implementation");
-        match NodeModule::parse(module) {
+        match NodeModule::parse(node.child("module").unwrap_or(&Json::Null)) {
             Ok(NodeModule::Function(function)) => {
-                if let FunctionCode::JavaScript(source) = function.code
-                    && let Err(failure) = checker.check(&source)
-                {
-                    let message = wording::failure_text(&failure.kind, &failure.message);
-                    found.push(problem(&code_at, message));
+                if let FunctionCode::JavaScript(source) = function.code {
+                    let failed = checker.check(&source).err().into_iter();
+                    let told = failed.map(|it| wording::failure_text(&it.kind, &it.message));
+                    found.extend(told.map(|message| problem(&code_at, message)));
                 }
             }
             Ok(NodeModule::Recipe(recipe)) => {
