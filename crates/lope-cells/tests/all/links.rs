@@ -1,7 +1,7 @@
 //! Links: their one form, where they lead, how reading and writing treat them.
 
 use lope_cells::error::WriteError;
-use lope_cells::link::{links_seen, same_target};
+use lope_cells::link::{links_seen, mistaken_link, same_target};
 use lope_cells::project::project;
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::{EntityId, Json, Link, Schema, Spaces};
@@ -28,6 +28,48 @@ fn a_link_has_one_form_and_what_only_looks_like_it_is_a_value() {
         json!({"$alias": {"path": ["a"]}}),
     ] {
         assert!(Link::from_json(&value.into()).is_none());
+    }
+}
+
+#[test]
+fn a_link_with_a_mistake_in_it_is_told() {
+    let mistake = |fields: serde_json::Value| {
+        let value = json!({"deep": [1, {"/": {"link@1": fields}}]});
+        mistaken_link(&value.into())
+    };
+    let full = json!({"id": "of:x", "space": "s", "path": ["a", 0], "schema": true, "overwrite": "redirect"});
+    assert_eq!(mistake(full), None);
+    assert_eq!(mistake(json!({})), None);
+    for (fields, told) in [
+        (
+            json!({"id": "a"}),
+            "'id' of a link is the id of a document, as 'of:…', not \"a\"",
+        ),
+        (
+            json!({"space": 5}),
+            "'space' of a link is the name of a space, not 5",
+        ),
+        (
+            json!({"path": "x"}),
+            "'path' of a link is a list of keys, not \"x\"",
+        ),
+        (
+            json!({"path": ["x"], "overwrite": "maybe"}),
+            "'overwrite' of a link is \"redirect\" or nothing, not \"maybe\"",
+        ),
+        (
+            json!({"foo": 1}),
+            "a link has no 'foo': it has id, space, path, schema, overwrite",
+        ),
+        (json!("of:x"), "a link is an object, and \"of:x\" is none"),
+    ] {
+        assert_eq!(mistake(fields).as_deref(), Some(told));
+    }
+    for value in [
+        json!({"/": {"link@1": {"foo": 1}}, "beside": 1}),
+        json!({"/": {"link@2": {"foo": 1}}}),
+    ] {
+        assert_eq!(mistaken_link(&value.into()), None);
     }
 }
 

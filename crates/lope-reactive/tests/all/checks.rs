@@ -1,8 +1,14 @@
-//! What is wrong with a recipe: all of it, each with its place.
+//! What is wrong with a recipe, all of it, each with its place; and with links that people write.
 
-use lope_reactive::Recipe;
+use std::sync::Arc;
 
-use crate::fixture::json;
+use lope_reactive::machine::{
+    Arrival, EventOutcome, SpaceAction, SpaceCommand, SpaceInput, SpaceOutput,
+};
+use lope_reactive::{Json, Recipe};
+
+use crate::fixture::{cell, json};
+use crate::host::Host;
 
 fn problems(node: serde_json::Value) -> Vec<String> {
     let document = json!({"nodes": [node], "result": 1});
@@ -93,4 +99,49 @@ fn a_recipe_for_each_element_is_a_recipe_and_checked_like_one() {
         of(json!({"nodes": [{"module": {"type": "javascript"}}], "result": {"$alias": "elsewhere"}})).len(),
         2
     );
+}
+
+#[test]
+fn what_is_meant_as_a_link_and_is_none_is_refused_and_nothing_is_written() {
+    let mut host = Host::new();
+    let bad = Json::from(json!({"deep": {"/": {"link@1": {"path": [], "overwrite": "maybe"}}}}));
+    let (at, elements) = (cell("doc"), vec![bad.clone()]);
+    let result = at.clone();
+    let actions = [
+        SpaceAction::Set {
+            at: at.clone(),
+            value: Some(bad.clone()),
+        },
+        SpaceAction::Append {
+            at: at.clone(),
+            elements: elements.clone(),
+        },
+        SpaceAction::AddUnique { at, elements },
+        SpaceAction::Run {
+            result,
+            recipe: Some(json!({"nodes": [], "result": 1}).into()),
+            argument: Some(bad),
+            strict: false,
+        },
+    ];
+    for (number, action) in actions.into_iter().enumerate() {
+        let id: Arc<str> = number.to_string().into();
+        let command = SpaceCommand {
+            id: Arc::clone(&id),
+            action,
+        };
+        host.turn(vec![SpaceInput::Arrived(Arrival::Command(command))]);
+        let outcome = host.outputs.iter().find_map(|output| match output {
+            SpaceOutput::Receipt(receipt) if receipt.event == id => Some(&receipt.outcome),
+            _ => None,
+        });
+        let Some(EventOutcome::Failed(failure)) = outcome else {
+            panic!("{number}: {outcome:?}");
+        };
+        assert_eq!(
+            failure.message,
+            "'overwrite' of a link is \"redirect\" or nothing, not \"maybe\""
+        );
+        assert_eq!(host.get("doc"), None);
+    }
 }
