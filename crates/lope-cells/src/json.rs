@@ -93,6 +93,17 @@ impl Json {
         }
     }
 
+    /// As in JavaScript.
+    pub fn is_truthy(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Bool(value) => *value,
+            Self::Number(number) => number.as_int() != Some(0),
+            Self::Text(text) => !text.is_empty(),
+            Self::Array(_) | Self::Object(_) => true,
+        }
+    }
+
     pub const fn as_object(&self) -> Option<&Object> {
         match self {
             Self::Object(object) => Some(object),

@@ -47,6 +47,14 @@ impl Link {
         }
     }
 
+    /// The same link, which writing replaces.
+    pub fn plain(self) -> Self {
+        Self {
+            redirect: false,
+            ..self
+        }
+    }
+
     /// The link that `json` is, if it is one. What only looks similar is an ordinary value.
     pub fn from_json(json: &Json) -> Option<Self> {
         let fields = sigil(json, LINK)?.as_object()?;
@@ -103,6 +111,44 @@ impl Link {
             ..self.clone()
         }
     }
+}
+
+/// What is wrong with the first value in `json` that is meant as a link and is none as it stands.
+pub fn mistaken_link(json: &Json) -> Option<String> {
+    let mut found = None;
+    match sigil(json, LINK) {
+        Some(Json::Object(fields)) => {
+            let mut wrong = fields.iter().filter_map(|(key, value)| mistake(key, value));
+            found = wrong.next();
+        }
+        Some(other) => found = Some(format!("a link is an object, and {other} is none")),
+        None => {
+            rewrite(json, &mut |child, _| {
+                found = found.take().or_else(|| mistaken_link(child));
+                None
+            });
+        }
+    }
+    found
+}
+
+/// What is wrong with a field of a link.
+fn mistake(key: &str, value: &Json) -> Option<String> {
+    let field = Json::object([(LINK, Json::object([(key, value.clone())]))]);
+    let expected = match key {
+        "overwrite" if value.as_str() == Some("redirect") => return None,
+        "overwrite" => "\"redirect\" or nothing",
+        _ if Link::from_json(&Json::object([(SIGIL, field)])).is_some() => return None,
+        "id" => "the id of a document, as 'of:…'",
+        "space" => "the name of a space",
+        "path" => "a list of keys",
+        _ => {
+            return Some(format!(
+                "a link has no '{key}': it has id, space, path, schema, overwrite"
+            ));
+        }
+    };
+    Some(format!("'{key}' of a link is {expected}, not {value}"))
 }
 
 /// Every link in a value that stands at `at`: where it stands, itself, where it leads.

@@ -12,7 +12,7 @@ use crate::json::{Json, Object};
 use crate::limit;
 use crate::link::Link;
 use crate::read::{BeyondBound, Extent, Reads};
-use crate::resolve::{Follow, Resolved, resolve};
+use crate::resolve::{Follow, Resolved, resolve, resolve_link};
 use crate::schema::Schema;
 
 /// A place with the schema it is read through.
@@ -49,6 +49,14 @@ impl Cell {
 }
 
 impl Projected {
+    /// A list, plain if all of it is.
+    pub fn list(elements: Vec<Self>) -> Self {
+        let plain: Option<Vec<Json>> = elements.iter().map(plain).collect();
+        plain.map_or(Self::Array(elements), |plain| {
+            Self::Plain(Json::array(plain))
+        })
+    }
+
     /// The value as JSON; a cell becomes a link as it would stand in a document at `base`.
     pub fn to_json(&self, base: &CellAddress) -> Json {
         match self {
@@ -300,7 +308,7 @@ impl Projection<'_> {
                             other.unwrap_or_else(|| Some(Projected::Plain(element.clone())));
                         other.unwrap_or(Projected::Plain(Json::Null))
                     });
-                    list(elements.collect())
+                    Projected::list(elements.collect())
                 })
             }
             Json::Object(object) => {
@@ -353,7 +361,7 @@ impl Projection<'_> {
                     let element = self.child(found, &index.to_string().into(), &items);
                     element.unwrap_or(Projected::Plain(Json::Null))
                 });
-                list(elements.collect())
+                Projected::list(elements.collect())
             }
             Json::Object(object) => {
                 let mut entries = BTreeMap::new();
@@ -389,7 +397,7 @@ impl Projection<'_> {
 
     /// What a link at `at` leads to.
     fn linked(&mut self, link: &Link, at: &CellAddress, schema: &Schema) -> Option<Projected> {
-        let found = resolve(self.reads, &link.target(at), Follow::Every).ok()?;
+        let found = resolve_link(self.reads, link, at).ok()?;
         if self.visiting.contains(&found.address) && !schema.flag("asCell") {
             return Some(Projected::Plain(link.absolute(at).to_json()));
         }
@@ -410,13 +418,6 @@ fn has_required(projected: &Projected, schema: &Schema) -> bool {
         _ => true,
     };
     required.iter().filter_map(Json::as_str).all(has)
-}
-
-fn list(elements: Vec<Projected>) -> Projected {
-    let plain: Option<Vec<Json>> = elements.iter().map(plain).collect();
-    plain.map_or(Projected::Array(elements), |plain| {
-        Projected::Plain(Json::array(plain))
-    })
 }
 
 fn record(entries: BTreeMap<Arc<str>, Projected>) -> Projected {

@@ -54,8 +54,29 @@ pub fn resolve_within(
     follow: Follow,
     home: Option<&SpaceName>,
 ) -> Result<Resolved, TooManyHops> {
+    resolve_after(reads, from, follow, home, 0)
+}
+
+/// Follows a link that stands at `at` and those behind it, as reading from `at` does. One in an inline
+/// document, as the inputs of a node are, is the same as where it leads: it is none of the hops.
+pub fn resolve_link(
+    reads: &mut dyn Reads,
+    link: &Link,
+    at: &CellAddress,
+) -> Result<Resolved, TooManyHops> {
+    let hops = usize::from(!at.id.is_inline());
+    resolve_after(reads, &link.target(at), Follow::Every, None, hops)
+}
+
+fn resolve_after(
+    reads: &mut dyn Reads,
+    from: &CellAddress,
+    follow: Follow,
+    home: Option<&SpaceName>,
+    hops: usize,
+) -> Result<Resolved, TooManyHops> {
     let mut at = from.clone();
-    for _ in 0..=limit::HOPS_MAX {
+    for _ in hops..=limit::HOPS_MAX {
         if home.is_some_and(|home| is_elsewhere(&at, home)) {
             let value = None;
             return Ok(Resolved { address: at, value });

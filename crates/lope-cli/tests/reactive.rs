@@ -286,7 +286,7 @@ fn runners_killed_again_and_again_count_each_of_a_hundred_events_once() {
 
 #[test]
 fn every_command_of_the_guide_to_reactive_spaces_prints_what_the_guide_says() {
-    assert_eq!(guide("reactive.md"), 6);
+    assert_eq!(guide("reactive.md"), 7);
 }
 
 #[test]

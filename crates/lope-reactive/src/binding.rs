@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::recipe::is_recipe;
+use crate::recipe::{alias, is_recipe};
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::json::Json;
@@ -38,12 +38,6 @@ fn bound(binding: &Json, process: &CellAddress) -> Option<Json> {
         return None;
     }
     rewrite(binding, &mut |child, _| bound(child, process))
-}
-
-/// The path of `{"$alias": {"path": […]}}`.
-fn alias(binding: &Json) -> Option<CellPath> {
-    let object = binding.as_object().filter(|object| object.len() == 1)?;
-    CellPath::from_json(object.get("$alias")?.child("path")?)
 }
 
 /// `value` with every link in it made a redirect, as an argument has them.

@@ -29,7 +29,7 @@ pub fn install(modules: &mut Modules) {
 /// `{condition, ifTrue, ifFalse}` → the branch itself, not its value: the other one is not
 /// computed.
 fn if_else(call: &mut RawCall<'_>) -> Option<Json> {
-    let condition = input(call, "condition").is_some_and(|value| is_truthy(&value));
+    let condition = input(call, "condition").is_some_and(|value| value.is_truthy());
     let branch = if condition { "ifTrue" } else { "ifFalse" };
     call.input(branch).as_ref().map(as_plain_link)
 }
@@ -53,7 +53,7 @@ fn filter(call: &mut RawCall<'_>) -> Result<Option<Json>, Failure> {
     let mut kept = Vec::new();
     for (element, result) in elements.iter().zip(children(call, &elements)?) {
         let verdict = call.transaction.project(&result, &Schema::any());
-        if matches!(verdict, Some(Projected::Plain(value)) if is_truthy(&value)) {
+        if matches!(verdict, Some(Projected::Plain(value)) if value.is_truthy()) {
             kept.push(element.link.clone());
         }
     }
@@ -133,16 +133,10 @@ fn elements(call: &mut RawCall<'_>) -> Option<Vec<Element>> {
 
 fn known_by(list: &CellAddress, index: usize, element: &Json) -> Element {
     if let Some(link) = Link::from_json(element) {
-        let link = Link {
-            redirect: false,
-            schema: None,
-            ..link.absolute(list)
-        };
-        let link = link.to_json();
-        return Element {
-            key: link.clone(),
-            link,
-        };
+        let mut link = link.absolute(list).plain();
+        link.schema = None;
+        let (key, link) = (link.to_json(), link.to_json());
+        return Element { key, link };
     }
     let base = CellAddress::document(list.space.clone(), EntityId::named(""));
     let link = Link::to(&list.key(index.to_string()), &base).to_json();
@@ -187,23 +181,6 @@ fn input(call: &mut RawCall<'_>, name: &str) -> Option<Json> {
 
 /// A binding as a value: a redirect would send writes to the output into the branch.
 fn as_plain_link(binding: &Json) -> Json {
-    match Link::from_json(binding) {
-        Some(link) => Link {
-            redirect: false,
-            ..link
-        }
-        .to_json(),
-        None => binding.clone(),
-    }
-}
-
-/// As in JavaScript.
-fn is_truthy(value: &Json) -> bool {
-    match value {
-        Json::Null => false,
-        Json::Bool(value) => *value,
-        Json::Number(number) => number.as_int() != Some(0),
-        Json::Text(text) => !text.is_empty(),
-        Json::Array(_) | Json::Object(_) => true,
-    }
+    let link = Link::from_json(binding);
+    link.map_or_else(|| binding.clone(), |link| link.plain().to_json())
 }

@@ -1,8 +1,8 @@
 //! Recipes: graphs of modules over the cells of a process, as documents.
 //!
 //! `{"argumentSchema"?, "resultSchema"?, "initial"?: {"internal"}, "result", "nodes": [{"module",
-//! "inputs", "outputs"}]}`. Inside, `{"$alias": {"path": […]}}` stands for a cell of the process
-//! the recipe runs in. A recipe's id is the digest of its document, so that an edited recipe is
+//! "inputs", "outputs"}]}`. Inside, `{"$alias": {"path": […]}}`, or `{"$alias": "internal/count"}`, stands
+//! for a cell of the process the recipe runs in. A recipe's id is the digest of its document, so that an edited recipe is
 //! another one.
 
 mod builder;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use lope_cells::id::EntityId;
-use lope_cells::json::{Json, Object};
+use lope_cells::json::{Array, Json, Object};
 use lope_cells::path::CellPath;
 use lope_cells::schema::Schema;
 
@@ -86,6 +86,14 @@ pub struct BadRecipe {
     pub message: String,
 }
 
+/// What a recipe may say, and what a node of one may.
+const RECIPE_FIELDS: &str =
+    "argumentSchema, resultSchema, initial, result, nodes, name, description";
+const NODE_FIELDS: &str = "module, inputs, outputs, name, description";
+
+/// The types of modules.
+const TYPES: &str = "javascript, native, raw, ref, passthrough, recipe, workflow";
+
 /// Most nodes that a recipe may have, nested recipes not counted.
 pub const NODES_MAX: usize = 100_000;
 
@@ -109,26 +117,9 @@ impl Recipe {
     }
 
     fn parse_at(document: &Json, at: &CellPath) -> Result<Self, BadRecipe> {
-        let fields = document
-            .as_object()
-            .ok_or_else(|| bad(at, "an object expected"))?;
-        const KNOWN: [&str; 7] = [
-            "argumentSchema",
-            "resultSchema",
-            "initial",
-            "result",
-            "nodes",
-            "name",
-            "description",
-        ];
-        if let Some(key) = fields.keys().find(|key| !KNOWN.contains(&&***key)) {
-            return Err(bad(&at.join(key.clone()), "a recipe has no such field"));
-        }
-        let nodes = fields.get("nodes").and_then(Json::as_array);
-        let nodes = nodes.ok_or_else(|| bad(&at.join("nodes"), "a list of nodes expected"))?;
-        if nodes.len() > NODES_MAX {
-            let message = format!("{} nodes, more than {NODES_MAX} are allowed", nodes.len());
-            return Err(bad(&at.join("nodes"), &message));
+        let nodes = nodes_in(document, at)?;
+        if let Some(unknown) = unknown_fields(document, at, "recipe", RECIPE_FIELDS).next() {
+            return Err(unknown);
         }
         let place = |index: usize| at.join("nodes").join(index.to_string());
         let nodes = nodes.iter().enumerate();
@@ -136,12 +127,12 @@ impl Recipe {
         Ok(Self {
             id: document.digest().to_string().into(),
             document: document.clone(),
-            argument_schema: fields.get("argumentSchema").cloned().map(Schema::new),
+            argument_schema: document.child("argumentSchema").cloned().map(Schema::new),
             initial: document
                 .child("initial")
                 .and_then(|initial| initial.child("internal"))
                 .cloned(),
-            result: fields.get("result").cloned().unwrap_or_default(),
+            result: document.child("result").cloned().unwrap_or_default(),
             nodes: nodes.collect::<Result<_, _>>()?,
         })
     }
@@ -151,12 +142,8 @@ impl RecipeNode {
     fn parse(node: &Json, at: &CellPath) -> Result<Self, BadRecipe> {
         let module = node.child("module");
         let module = module.ok_or_else(|| bad(&at.join("module"), "a module expected"))?;
-        let mut fields = node.as_object().into_iter().flat_map(Object::keys);
-        let is_unknown = |key: &&Arc<str>| {
-            !["module", "inputs", "outputs", "name", "description"].contains(&&***key)
-        };
-        if let Some(key) = fields.find(is_unknown) {
-            return Err(bad(&at.join(key.clone()), "a node has no such field"));
+        if let Some(unknown) = unknown_fields(node, at, "node", NODE_FIELDS).next() {
+            return Err(unknown);
         }
         let part = |key: &str| node.child(key).cloned().unwrap_or_default();
         Ok(Self {
@@ -177,10 +164,14 @@ impl NodeModule {
         let kind = module.child("type").and_then(Json::as_str);
         let kind = kind.ok_or_else(|| bad(&at.join("type"), "the type of a module expected"))?;
         let implementation = at.join("implementation");
+        let given = || {
+            let given = module.child("implementation");
+            let message = "missing: what the module does";
+            given.ok_or_else(|| bad(&implementation, message))
+        };
         let text = || {
-            let text = module.child("implementation").and_then(Json::as_str);
-            text.map(Arc::from)
-                .ok_or_else(|| bad(&implementation, "a text expected"))
+            let text = given()?.as_str().map(Arc::from);
+            text.ok_or_else(|| bad(&implementation, "a text expected"))
         };
         Ok(match kind {
             "ref" => Self::Ref(text()?),
@@ -189,12 +180,9 @@ impl NodeModule {
             "workflow" => Self::Workflow(text()?),
             "javascript" => Self::function(module, FunctionCode::JavaScript(text()?)),
             "native" => Self::function(module, FunctionCode::Native(text()?)),
-            "recipe" => {
-                let recipe = module.child("implementation").unwrap_or(&Json::Null);
-                Self::Recipe(Arc::new(Recipe::parse_at(recipe, &implementation)?))
-            }
+            "recipe" => Self::Recipe(Arc::new(Recipe::parse_at(given()?, &implementation)?)),
             other => {
-                let message = format!("'{other}' is no type of a module");
+                let message = format!("'{other}' is no type of a module; there is {TYPES}");
                 return Err(bad(&at.join("type"), &message));
             }
         })
@@ -225,10 +213,48 @@ impl NodeModule {
     }
 }
 
+/// The path of `{"$alias": {"path": […]}}`, which may be a text too: `{"$alias": "internal/count"}`.
+pub fn alias(binding: &Json) -> Option<CellPath> {
+    let object = binding.as_object().filter(|object| object.len() == 1)?;
+    match object.get("$alias")? {
+        Json::Text(path) => Some(path.split('/').collect()),
+        alias => CellPath::from_json(alias.child("path")?),
+    }
+}
+
 /// Whether a value is a recipe, so that the aliases in it are its own.
 pub fn is_recipe(value: &Json) -> bool {
     let has = |key: &str| value.child(key).is_some();
     value.child("nodes").and_then(Json::as_array).is_some() && has("result")
+}
+
+fn nodes_in<'a>(document: &'a Json, at: &CellPath) -> Result<&'a Array, BadRecipe> {
+    let fields = document.as_object();
+    let fields = fields.ok_or_else(|| bad(at, "an object expected"))?;
+    let at = at.join("nodes");
+    let nodes = fields.get("nodes").and_then(Json::as_array);
+    let nodes = nodes.ok_or_else(|| bad(&at, "a list of nodes expected"))?;
+    if nodes.len() > NODES_MAX {
+        let message = format!("{} nodes, more than {NODES_MAX} are allowed", nodes.len());
+        return Err(bad(&at, &message));
+    }
+    Ok(nodes)
+}
+
+/// The fields of a recipe, a node or a module that it does not have.
+fn unknown_fields(
+    of: &Json,
+    at: &CellPath,
+    what: &'static str,
+    known: &'static str,
+) -> impl Iterator<Item = BadRecipe> {
+    let fields = of.as_object().into_iter().flat_map(Object::keys);
+    fields
+        .filter(|key| !known.split(", ").any(|known| *known == ***key))
+        .map(move |key| {
+            let message = format!("a {what} has no '{key}'; it has {known}");
+            bad(&at.join(key.clone()), &message)
+        })
 }
 
 fn bad(at: &CellPath, message: &str) -> BadRecipe {

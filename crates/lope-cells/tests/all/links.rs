@@ -1,9 +1,10 @@
 //! Links: their one form, where they lead, how reading and writing treat them.
 
 use lope_cells::error::WriteError;
-use lope_cells::link::{links_seen, same_target};
+use lope_cells::link::{links_seen, mistaken_link, same_target};
+use lope_cells::project::project;
 use lope_cells::resolve::{Follow, resolve};
-use lope_cells::{EntityId, Json, Link, Spaces};
+use lope_cells::{EntityId, Json, Link, Schema, Spaces};
 
 use crate::fixture::{cell, get, json, link, raw, redirect, set};
 
@@ -27,6 +28,48 @@ fn a_link_has_one_form_and_what_only_looks_like_it_is_a_value() {
         json!({"$alias": {"path": ["a"]}}),
     ] {
         assert!(Link::from_json(&value.into()).is_none());
+    }
+}
+
+#[test]
+fn a_link_with_a_mistake_in_it_is_told() {
+    let mistake = |fields: serde_json::Value| {
+        let value = json!({"deep": [1, {"/": {"link@1": fields}}]});
+        mistaken_link(&value.into())
+    };
+    let full = json!({"id": "of:x", "space": "s", "path": ["a", 0], "schema": true, "overwrite": "redirect"});
+    assert_eq!(mistake(full), None);
+    assert_eq!(mistake(json!({})), None);
+    for (fields, told) in [
+        (
+            json!({"id": "a"}),
+            "'id' of a link is the id of a document, as 'of:…', not \"a\"",
+        ),
+        (
+            json!({"space": 5}),
+            "'space' of a link is the name of a space, not 5",
+        ),
+        (
+            json!({"path": "x"}),
+            "'path' of a link is a list of keys, not \"x\"",
+        ),
+        (
+            json!({"path": ["x"], "overwrite": "maybe"}),
+            "'overwrite' of a link is \"redirect\" or nothing, not \"maybe\"",
+        ),
+        (
+            json!({"foo": 1}),
+            "a link has no 'foo': it has id, space, path, schema, overwrite",
+        ),
+        (json!("of:x"), "a link is an object, and \"of:x\" is none"),
+    ] {
+        assert_eq!(mistake(fields).as_deref(), Some(told));
+    }
+    for value in [
+        json!({"/": {"link@1": {"foo": 1}}, "beside": 1}),
+        json!({"/": {"link@2": {"foo": 1}}}),
+    ] {
+        assert_eq!(mistaken_link(&value.into()), None);
     }
 }
 
@@ -151,6 +194,27 @@ fn resolution_stops_at_a_hundred_hops_with_an_error_and_reads_give_nothing() {
     assert_eq!(stopped.from, cell("a"));
     let refused = transaction.set(&cell("a"), &Json::from(1)).unwrap_err();
     assert!(matches!(refused, WriteError::TooManyHops(_)));
+}
+
+#[test]
+fn a_link_is_as_far_from_its_end_in_a_read_of_all_as_in_one_of_its_own() {
+    let mut spaces = Spaces::default();
+    set(&mut spaces, "chain", json!({"h0": 1}));
+    for number in 1..=101 {
+        let before = format!("chain/h{}", number - 1);
+        set(&mut spaces, &format!("chain/h{number}"), link(&before));
+    }
+    let seen = |at: &str| {
+        let seen = project(&mut spaces.begin(), &cell(at), &Schema::any());
+        seen.map(|seen| seen.to_json(&cell(at)))
+    };
+    let all = seen("chain").unwrap();
+    for hops in ["h1", "h99", "h100", "h101"] {
+        let own = seen(&format!("chain/{hops}"));
+        assert_eq!(all.child(hops), own.as_ref(), "{hops}");
+    }
+    assert_eq!(all.child("h100"), Some(&Json::from(1)));
+    assert_eq!(all.child("h101"), None);
 }
 
 #[test]

@@ -177,17 +177,13 @@ impl SpaceStore {
             return Ok(None);
         }
         let waiting = self.waiting(PAGE_MAX).await?;
-        let same = |found: &&FoundMessage| match &found.arrival {
-            Some(Arrival::Event(other)) => other.stream == event.stream,
-            Some(Arrival::Command(_)) | None => false,
-        };
-        let same: Vec<&FoundMessage> = waiting.iter().filter(same).collect();
-        let is_it = |found: &&&FoundMessage| {
-            let arrival = found.arrival.as_ref();
-            arrival.is_some_and(|arrival| *arrival.id() == event.id)
-        };
-        if let Some(known) = same.iter().find(is_it) {
-            return Ok(Some(known.seq));
+        let same = waiting.iter().filter_map(|found| match &found.arrival {
+            Some(Arrival::Event(other)) if other.stream == event.stream => Some((found.seq, other)),
+            Some(_) | None => None,
+        });
+        let same: Vec<(u64, &StreamEvent)> = same.collect();
+        if let Some((known, _)) = same.iter().find(|(_, other)| other.id == event.id) {
+            return Ok(Some(*known));
         }
         if same.len() < limit::BACKLOG_MAX {
             return Ok(None);

@@ -65,11 +65,8 @@ impl RecipeBuilder {
         inputs: impl IntoIterator<Item = (&'a str, Json)>,
         output: &Json,
     ) {
-        self.node(
-            module("native", function.into()),
-            Json::object(inputs),
-            output,
-        );
+        let module = module("native", function.into());
+        self.node(module, Json::object(inputs), output);
     }
 
     /// A function in JavaScript.
@@ -79,11 +76,8 @@ impl RecipeBuilder {
         inputs: impl IntoIterator<Item = (&'a str, Json)>,
         output: &Json,
     ) {
-        self.node(
-            module("javascript", source.into()),
-            Json::object(inputs),
-            output,
-        );
+        let module = module("javascript", source.into());
+        self.node(module, Json::object(inputs), output);
     }
 
     /// A function in JavaScript that is called with an event and with cells.
@@ -124,11 +118,8 @@ impl RecipeBuilder {
         inputs: impl IntoIterator<Item = (&'a str, Json)>,
         output: &Json,
     ) {
-        self.node(
-            module("recipe", recipe.document.clone()),
-            Json::object(inputs),
-            output,
-        );
+        let module = module("recipe", recipe.document.clone());
+        self.node(module, Json::object(inputs), output);
     }
 
     /// A durable run of a deployed workflow; `input` may be a cell or hold cells.

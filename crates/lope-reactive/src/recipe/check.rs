@@ -1,55 +1,82 @@
 //! Everything that is wrong with a recipe, for whoever writes it: all of it, each with its place.
 
+use std::sync::Arc;
+
 use lope_cells::json::Json;
+use lope_cells::link::Link;
 use lope_cells::path::CellPath;
 
-use super::{BadRecipe, Recipe, RecipeNode, bad, is_recipe};
+use super::{
+    BadRecipe, NODE_FIELDS, NodeModule, RECIPE_FIELDS, alias, bad, is_recipe, nodes_in,
+    unknown_fields,
+};
 
 /// Goes on behind the first problem: every node by itself, nested recipes within.
 pub(super) fn problems_at(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    let without_nodes = match document {
-        Json::Object(fields) if fields.get("nodes").and_then(Json::as_array).is_some() => {
-            let mut fields = fields.clone();
-            fields.insert("nodes".into(), Json::array([]));
-            Json::Object(fields)
-        }
-        other => other.clone(),
-    };
-    found.extend(Recipe::parse_at(&without_nodes, at).err());
-    field_problems(document, at, found);
-    let nodes = document.child("nodes").and_then(Json::as_array);
-    for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
-        let at = at.join("nodes").join(index.to_string());
-        let module = node.child("module");
-        let is_nested = module
-            .and_then(|module| module.child("type"))
-            .and_then(Json::as_str)
-            == Some("recipe");
-        match module.and_then(|module| module.child("implementation")) {
-            Some(nested) if is_nested => {
-                problems_at(nested, &at.join("module").join("implementation"), found);
-            }
-            _ => found.extend(RecipeNode::parse(node, &at).err()),
-        }
-        if let Some(module) = module {
-            module_problems(module, &at.join("module"), found);
-        }
-        for part in ["inputs", "outputs"] {
-            let binding = node.child(part).unwrap_or(&Json::Null);
-            alias_problems(binding, &at.join(part), found);
-        }
+    match nodes_in(document, at) {
+        Err(problem) => found.push(problem),
+        Ok(nodes) => nodes.iter().enumerate().for_each(|(index, node)| {
+            node_problems(node, &at.join("nodes").join(index.to_string()), found);
+        }),
     }
+    found.extend(unknown_fields(document, at, "recipe", RECIPE_FIELDS));
+    field_problems(document, at, found);
     let result = document.child("result").unwrap_or(&Json::Null);
     alias_problems(result, &at.join("result"), found);
 }
 
+fn node_problems(node: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
+    found.extend(unknown_fields(node, at, "node", NODE_FIELDS));
+    let part = |key: &str| node.child(key).unwrap_or(&Json::Null);
+    match node.child("module") {
+        None => found.push(bad(&at.join("module"), "a module expected")),
+        Some(module) => {
+            if let Some(name) = module_problems(module, &at.join("module"), found) {
+                input_problems(&name, part("inputs"), &at.join("inputs"), found);
+            }
+        }
+    }
+    for key in ["inputs", "outputs"] {
+        alias_problems(part(key), &at.join(key), found);
+    }
+}
+
+/// What a built-in cannot do without, unless one cell holds all of its inputs.
+fn input_problems(name: &str, inputs: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
+    let is_cell = |value: &Json| alias(value).is_some() || Link::from_json(value).is_some();
+    if is_cell(inputs) {
+        return;
+    }
+    let needed: &[&str] = match name {
+        "ifElse" => &["condition"],
+        "map" | "filter" => &["list", "op"],
+        "effect" => &["name", "request"],
+        _ => &[],
+    };
+    for key in needed {
+        match inputs.child(key) {
+            None => found.push(bad(at, &format!("`{name}` needs `{key}`"))),
+            Some(op) if *key == "op" && op.as_object().is_some() && !is_cell(op) => {
+                if is_recipe(op) {
+                    problems_at(op, &at.join("op"), found);
+                } else {
+                    let message = "a recipe expected, with `nodes` and `result`";
+                    found.push(bad(&at.join("op"), message));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 /// Aliases that lead nowhere: a process cell has `argument`, `internal` and `resultRef`.
 fn alias_problems(binding: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    if let Some(alias) = binding.child("$alias") {
-        let path = alias.child("path").and_then(CellPath::from_json);
+    if binding.child("$alias").is_some() {
+        let path = alias(binding);
         let first = path.as_ref().and_then(|path| path.keys().first());
         if !first.is_some_and(|first| ["argument", "internal", "resultRef"].contains(&&**first)) {
-            let message = "an alias is {path: [\"argument\" or \"internal\", …]}";
+            let message =
+                "an alias is `argument/…`, `internal/…` or {path: [\"internal\", …]}, alone";
             found.push(bad(&at.join("$alias"), message));
         }
         return;
@@ -71,7 +98,12 @@ fn alias_problems(binding: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
 /// The fields of a recipe besides its nodes that are not what they have to be.
 fn field_problems(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
     for key in ["name", "description"] {
-        text_problems(document, at, key, found);
+        if document
+            .child(key)
+            .is_some_and(|value| value.as_str().is_none())
+        {
+            found.push(bad(&at.join(key), "a text expected"));
+        }
     }
     for key in ["argumentSchema", "resultSchema"] {
         if let Some(schema) = document.child(key) {
@@ -94,27 +126,20 @@ fn field_problems(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
     }
 }
 
-fn text_problems(of: &Json, at: &CellPath, key: &str, found: &mut Vec<BadRecipe>) {
-    if of.child(key).is_some_and(|value| value.as_str().is_none()) {
-        found.push(bad(&at.join(key), "a text expected"));
+/// What is wrong with a module. The name of what it refers to, if it does.
+fn module_problems(module: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) -> Option<Arc<str>> {
+    const KNOWN: &str = "type, implementation, wrapper, argumentSchema, resultSchema";
+    let is_recipe = module.child("type").and_then(Json::as_str) == Some("recipe");
+    let mut name = None;
+    match module.child("implementation") {
+        Some(nested) if is_recipe => problems_at(nested, &at.join("implementation"), found),
+        _ => match NodeModule::parse_at(module, at) {
+            Ok(NodeModule::Ref(to)) => name = Some(to),
+            parsed => found.extend(parsed.err()),
+        },
     }
-}
-
-/// What stands beside the type and the implementation of a module.
-fn module_problems(module: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    const KNOWN: [&str; 5] = [
-        "type",
-        "implementation",
-        "wrapper",
-        "argumentSchema",
-        "resultSchema",
-    ];
-    let Some(fields) = module.as_object() else {
-        return;
-    };
-    let unknown = fields.keys().filter(|key| !KNOWN.contains(&&***key));
-    found.extend(unknown.map(|key| bad(&at.join(key.clone()), "a module has no such field")));
-    match fields.get("wrapper") {
+    found.extend(unknown_fields(module, at, "module", KNOWN));
+    match module.child("wrapper") {
         None => {}
         Some(Json::Text(wrapper)) if &**wrapper == "handler" => {}
         Some(other) => {
@@ -123,10 +148,11 @@ fn module_problems(module: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
         }
     }
     for key in ["argumentSchema", "resultSchema"] {
-        if let Some(schema) = fields.get(key) {
+        if let Some(schema) = module.child(key) {
             schema_problems(schema, &at.join(key), found);
         }
     }
+    name
 }
 
 /// What a type may be in a schema.
@@ -144,18 +170,16 @@ fn schema_problems(schema: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
         }
     };
     if let Some(kind) = fields.get("type") {
-        let is_type = |kind: &Json| {
+        let kinds = kind
+            .as_array()
+            .map_or(vec![kind], |list| list.iter().collect());
+        let is_type = |kind: &&Json| {
             kind.as_str()
                 .is_some_and(|kind| SCHEMA_TYPES.contains(&kind))
         };
-        let is_known = kind
-            .as_array()
-            .map_or_else(|| is_type(kind), |list| list.iter().all(is_type));
-        if !is_known {
-            found.push(bad(
-                &at.join("type"),
-                &format!("{kind} is no type of a schema"),
-            ));
+        if !kinds.iter().all(is_type) {
+            let message = format!("{kind} is no type of a schema");
+            found.push(bad(&at.join("type"), &message));
         }
     }
     for key in ["items", "additionalProperties"] {

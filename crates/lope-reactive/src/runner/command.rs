@@ -6,6 +6,7 @@ use lope_cells::address::CellAddress;
 use lope_cells::error::{CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
+use lope_cells::link::mistaken_link;
 use lope_cells::project::is_stream;
 use lope_cells::read::Reads;
 use lope_cells::transaction::Transaction;
@@ -34,6 +35,7 @@ impl RecipeRunner {
         {
             self.validate_state(at)?;
         }
+        validate_links(action)?;
         match action {
             SpaceAction::Set { at, value } => set(transaction, at, value.as_ref()),
             SpaceAction::Remove { at } => remove(transaction, at, Transaction::take_out),
@@ -110,6 +112,18 @@ impl RecipeRunner {
         );
         Err(Failure::new("State", message))
     }
+}
+
+/// Refuses what is meant as a link and would be kept as something else.
+fn validate_links(action: &SpaceAction) -> Result<(), Failure> {
+    let values = match action {
+        SpaceAction::Set { value, .. } => value.as_slice(),
+        SpaceAction::Run { argument, .. } => argument.as_slice(),
+        SpaceAction::Append { elements, .. } | SpaceAction::AddUnique { elements, .. } => elements,
+        _ => &[],
+    };
+    let mistake = values.iter().find_map(mistaken_link);
+    mistake.map_or(Ok(()), |mistake| Err(Failure::new("Write", mistake)))
 }
 
 /// Takes away what a cell holds; of links that lead in a circle, the link itself.

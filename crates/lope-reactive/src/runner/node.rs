@@ -524,16 +524,7 @@ fn joined(mut arguments: Vec<Projected>) -> Projected {
     if arguments.len() == 1 {
         return arguments.remove(0);
     }
-    let plain: Option<Vec<Json>> = arguments
-        .iter()
-        .map(|argument| match argument {
-            Projected::Plain(value) => Some(value.clone()),
-            _ => None,
-        })
-        .collect();
-    plain.map_or(Projected::Array(arguments), |plain| {
-        Projected::Plain(Json::array(plain))
-    })
+    Projected::list(arguments)
 }
 
 fn forget_failure(node: &BoundNode, transaction: &mut Transaction) -> Result<(), WriteError> {

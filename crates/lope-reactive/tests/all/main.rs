@@ -6,6 +6,7 @@ mod bounds;
 mod cells_alone;
 mod chains;
 mod chaos_reactive;
+mod checks;
 mod clock_steps;
 mod document_rows;
 mod effects;

@@ -479,3 +479,77 @@ fn the_inputs_of_a_built_in_may_be_one_cell() {
         .unwrap();
     assert_eq!(host.get("asked/out/pending"), Some(true.into()));
 }
+
+#[test]
+fn an_alias_may_be_a_text_wherever_a_recipe_is_a_value() {
+    let tenfold = |argument: &str| {
+        let of = |path: &str| json!({"$alias": path});
+        let source = "({x}) => x * 10";
+        json!({
+            "result": {"y": of("internal/y")},
+            "nodes": [{
+                "module": {"type": "javascript", "implementation": source},
+                "inputs": {"x": of(argument)},
+                "outputs": of("internal/y")
+            }]
+        })
+    };
+    let starting = format!("({{x}}) => run({}, {{x}})", tenfold("argument/x"));
+    let document = recipe(&[
+        (
+            "given",
+            node(
+                "ref",
+                "map",
+                json!({"list": alias(&["argument", "list"]), "op": alias(&["argument", "op"])}),
+                "given",
+            ),
+        ),
+        (
+            "written",
+            node(
+                "ref",
+                "map",
+                json!({"list": alias(&["argument", "list"]), "op": tenfold("argument/element")}),
+                "written",
+            ),
+        ),
+        (
+            "started",
+            node(
+                "javascript",
+                &starting,
+                json!({"x": alias(&["argument", "x"])}),
+                "started",
+            ),
+        ),
+    ]);
+    let problems = Recipe::problems(&document.clone().into());
+    assert_eq!(problems, []);
+    let mut host = Host::scripted();
+    let argument = json!({"x": 3, "list": [1, 2], "op": tenfold("argument/element")});
+    host.run(Some(document), Some(argument), "result").unwrap();
+    assert_eq!(
+        host.get("result"),
+        Some(
+            json!({"given": [{"y": 10}, {"y": 20}], "written": [{"y": 10}, {"y": 20}], "started": {"y": 30}})
+                .into()
+        )
+    );
+}
+
+#[test]
+fn an_alias_that_is_none_is_told_whatever_it_looks_like() {
+    for alias in [
+        json!({"$alias": "elsewhere/x"}),
+        json!({"$alias": 5}),
+        json!({"$alias": {"path": "internal/x"}}),
+        json!({"$alias": "internal/x", "beside": 1}),
+        json!({"$alias": {"path": ["internal"]}, "beside": 1}),
+    ] {
+        let document = json!({"nodes": [], "result": {"out": alias}});
+        let problems = Recipe::problems(&document.into());
+        assert_eq!(problems.len(), 1, "{alias}: {problems:?}");
+        assert_eq!(problems[0].at.to_string(), "/result/out/$alias");
+    }
+}

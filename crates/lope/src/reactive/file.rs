@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use lope_cells::link::rewrite;
-use lope_cells::{Json, wording};
+use lope_cells::{CellPath, Json, wording};
 use lope_definition::Problem;
 use lope_definition::yaml::LocatedDocument;
 use lope_reactive::Recipe;
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::recipe::script::{build_recipe, place_in_recipe};
-use lope_reactive::recipe::{FunctionCode, NodeModule};
+use lope_reactive::recipe::{BadRecipe, FunctionCode, NodeModule, is_recipe};
 
 /// A recipe file that was read.
 #[derive(Clone, Debug)]
@@ -28,28 +28,9 @@ pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
     let json = lope_model::value::to_json(&located.value());
     let whole = |message: String| vec![Problem::new(located.location([]), "", message)];
     let document = Json::parse(&json).map_err(|error| whole(error.to_string()))?;
-    let document = with_aliases(&document).unwrap_or(document);
-    let problem = |at: &lope_cells::CellPath, message: String| {
-        Problem::new(
-            located.location(at.keys().iter().map(|key| &**key)),
-            "",
-            message,
-        )
-    };
-    let mut problems: Vec<Problem> = Recipe::problems(&document)
-        .into_iter()
-        .map(|bad| problem(&bad.at, bad.message))
-        .collect();
-    let mut checker = JavaScript::default();
-    let root = lope_cells::CellPath::root();
-    problems.extend(scripts(&document, &root, &mut checker, &problem));
-    problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let recipe = Recipe::parse(&document).map_err(|bad| vec![problem(&bad.at, bad.message)])?;
-    Ok(RecipeFile {
-        recipe: Arc::new(recipe),
+    checked(&document, &|at, message| {
+        let at = located.location(at.keys().iter().map(|key| &**key));
+        Problem::new(at, "", message)
     })
 }
 
@@ -57,9 +38,8 @@ pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
 /// result cell holds.
 pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
     let source = text.trim().trim_end_matches(';');
-    let above = text[..text.len() - text.trim_start().len()]
-        .matches('\n')
-        .count() as u32;
+    let before = text.len() - text.trim_start().len();
+    let above = text[..before].matches('\n').count() as u32;
     let built = build_recipe(&mut JavaScript::default(), source);
     let document = built.map_err(|failure| {
         let mut problem = unreadable(&wording::failure_text(&failure.kind, &failure.message));
@@ -69,17 +49,28 @@ pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
         }
         vec![problem]
     })?;
-    let problems: Vec<Problem> = Recipe::problems(&document)
-        .into_iter()
-        .map(|bad| unreadable(&bad.to_string()))
-        .collect();
+    checked(&document, &|at, message| {
+        let at = at.clone();
+        unreadable(&BadRecipe { at, message }.to_string())
+    })
+}
+
+fn checked(
+    document: &Json,
+    problem: &dyn Fn(&CellPath, String) -> Problem,
+) -> Result<RecipeFile, Vec<Problem>> {
+    let document = with_aliases(document).unwrap_or_else(|| document.clone());
+    let problems = Recipe::problems(&document).into_iter();
+    let mut problems: Vec<Problem> = problems.map(|bad| problem(&bad.at, bad.message)).collect();
+    let mut checker = JavaScript::default();
+    problems.extend(scripts(&document, &CellPath::root(), &mut checker, problem));
+    problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let recipe = Recipe::parse(&document).map_err(|bad| vec![unreadable(&bad.to_string())])?;
-    Ok(RecipeFile {
-        recipe: Arc::new(recipe),
-    })
+    let recipe = Recipe::parse(&document).map_err(|bad| vec![problem(&bad.at, bad.message)])?;
+    let recipe = Arc::new(recipe);
+    Ok(RecipeFile { recipe })
 }
 
 /// Aliases that were written as texts, in their long form.
@@ -96,25 +87,26 @@ fn with_aliases(value: &Json) -> Option<Json> {
 /// The scripts that are no functions.
 fn scripts(
     document: &Json,
-    at: &lope_cells::CellPath,
+    at: &CellPath,
     checker: &mut JavaScript,
-    problem: &dyn Fn(&lope_cells::CellPath, String) -> Problem,
+    problem: &dyn Fn(&CellPath, String) -> Problem,
 ) -> Vec<Problem> {
     let nodes = document.child("nodes").and_then(Json::as_array);
     let mut found = Vec::new();
     for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
-        let Some(module) = node.child("module") else {
-            continue;
-        };
-        let module_at = at.join("nodes").join(index.to_string()).join("module");
-        let code_at = module_at.join("implementation");
-        match NodeModule::parse(module) {
+        let at = at.join("nodes").join(index.to_string());
+        if let Some(op) = node.child("inputs").and_then(|inputs| inputs.child("op"))
+            && is_recipe(op)
+        {
+            found.extend(scripts(op, &at.join("inputs").join("op"), checker, problem));
+        }
+        let code_at = at.join("module").join("implementation");
+        match NodeModule::parse(node.child("module").unwrap_or(&Json::Null)) {
             Ok(NodeModule::Function(function)) => {
-                if let FunctionCode::JavaScript(source) = function.code
-                    && let Err(failure) = checker.check(&source)
-                {
-                    let message = wording::failure_text(&failure.kind, &failure.message);
-                    found.push(problem(&code_at, message));
+                if let FunctionCode::JavaScript(source) = function.code {
+                    let failed = checker.check(&source).err().into_iter();
+                    let told = failed.map(|it| wording::failure_text(&it.kind, &it.message));
+                    found.extend(told.map(|message| problem(&code_at, message)));
                 }
             }
             Ok(NodeModule::Recipe(recipe)) => {
@@ -140,6 +132,25 @@ mod tests {
     }
 
     #[test]
+    fn a_recipe_for_each_element_is_checked_too() {
+        let op = |source: &str| {
+            format!(
+                "{{ result: {{ $alias: internal/y }}, nodes: [ {{ module: {{ type: javascript, implementation: \"{source}\" }} }} ] }}"
+            )
+        };
+        let text = |op: &str| {
+            format!(
+                "result: 1\nnodes:\n  - module: {{ type: ref, implementation: map }}\n    inputs:\n      list: [1]\n      op: {op}\n"
+            )
+        };
+        read_recipe(&text(&op("() => 1"))).unwrap();
+        let problems = read_recipe(&text(&op("() => {"))).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].at.line, 6);
+        assert!(problems[0].message.contains("SyntaxError"), "{problems:?}");
+    }
+
+    #[test]
     fn a_recipe_in_javascript_is_the_same_recipe_as_in_yaml() {
         let script = "// Doubles.\n(b) => ({ out: b.compute({ x: b.argument('x') }, ({x}) => x * 2, b.internal('out')) });";
         let yaml = "initial: { internal: {} }\nresult: { out: { $alias: internal/out } }\nnodes:\n  - module: { type: javascript, implementation: '({x}) => x * 2' }\n    inputs: { x: { $alias: argument/x } }\n    outputs: { $alias: internal/out }\n";
@@ -160,6 +171,23 @@ mod tests {
                 "{bad}: {problems:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_alias_in_javascript_may_be_a_text_as_in_yaml() {
+        let of_kid = |alias: fn(&str) -> String| {
+            let (x, y) = (alias("argument/x"), alias("internal/y"));
+            let kid = format!(
+                "{{ result: {y}, nodes: [{{ module: {{ type: 'javascript', implementation: '({{x}}) => x' }}, inputs: {{ x: {x} }}, outputs: {y} }}] }}"
+            );
+            let text = format!(
+                "(b) => ({{ kid: b.nested({kid}, {{ x: 1 }}), rows: b.map(b.argument('xs'), {kid}) }})"
+            );
+            read_recipe_script(&text).unwrap().recipe
+        };
+        let text = of_kid(|path| format!("{{ $alias: '{path}' }}"));
+        let long = of_kid(|path| format!("{{ $alias: {{ path: '{path}'.split('/') }} }}"));
+        assert_eq!(text.document, long.document);
     }
 
     #[test]

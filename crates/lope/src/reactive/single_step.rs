@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use lope_cells::Json;
+use lope_cells::json::Object;
 use lope_flow::law::Plan;
 use lope_model::Failure;
 
@@ -18,6 +19,8 @@ const HTTP_DEFAULTS: [(&str, &str); 4] = [
     ("accept", "[]"),
 ];
 
+type Step = fn(&Json) -> Result<SingleStep, Failure>;
+
 /// A workflow of one step, and the input of the run that does the effect.
 pub(super) struct SingleStep {
     pub(super) plan: Arc<Plan>,
@@ -27,11 +30,17 @@ pub(super) struct SingleStep {
 impl SingleStep {
     /// The step that the effect `name` stands for; none if it stands for none.
     pub(super) fn of(name: &str, request: &Json) -> Option<Result<Self, Failure>> {
-        match name {
-            "http" => Some(http(request)),
-            "action" => Some(action(request)),
-            _ => None,
-        }
+        let (fields, step): (_, Step) = match name {
+            "http" => ("url, method, headers, body, accept", http),
+            "action" => ("action, with", action),
+            _ => return None,
+        };
+        // A field that is misspelt asks for something else.
+        let mut given = request.as_object().into_iter().flat_map(Object::keys);
+        let other = given.find(|given| !fields.split(", ").any(|field| *field == ***given));
+        let refused = |other| format!("a request has no '{other}'; it has {fields}");
+        let refused = other.map(|other| Err(Failure::new("BadInput", refused(other))));
+        Some(refused.unwrap_or_else(|| step(request)))
     }
 }
 
@@ -50,10 +59,8 @@ fn http(request: &Json) -> Result<SingleStep, Failure> {
     let fields = HTTP_DEFAULTS.into_iter().map(field);
     let input = Json::object(fields.chain([("url", url.clone())]));
     let of_input = |key: &str| {
-        (
-            key.to_owned(),
-            Json::from(format!("${{{{ input.{key} }}}}")),
-        )
+        let value = format!("${{{{ input.{key} }}}}");
+        (key.to_owned(), Json::from(value))
     };
     let keys = ["url"].into_iter().chain(HTTP_DEFAULTS.map(|(key, _)| key));
     let step = Json::object([("http", Json::object(keys.map(of_input)))]);
@@ -128,6 +135,11 @@ mod tests {
         for (name, request) in [
             ("http", serde_json::json!({"method": "GET"})),
             ("http", serde_json::json!(null)),
+            (
+                "http",
+                serde_json::json!({"url": "http://a", "metod": "POST"}),
+            ),
+            ("action", serde_json::json!({"action": "mail", "wiht": {}})),
             ("action", serde_json::json!({"with": {}})),
             ("action", serde_json::json!({"action": "${{ 1 }}"})),
             ("action", serde_json::json!({"action": ""})),
