@@ -1,7 +1,9 @@
 //! Worktrees of git: an agent's own checkout of its project, on a branch of its own, with what it
 //! changed there. One goes only when nothing in it would be lost: no change that is not committed,
-//! no file that git ignores, and no commit that is on no other branch.
+//! also where git was told not to look, no file that git ignores, and no commit that is on no other
+//! branch.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -17,6 +19,8 @@ const BRANCHES: &str = "refs/heads/lope/";
 
 /// Why git did not do something, in its words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+/// The mode of a submodule in the index of git.
+const SUBMODULE: &str = "160000 ";
 #[error("{0}")]
 pub struct GitError(String);
 
@@ -150,8 +154,10 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     if top == Path::new(&ours) {
         return kept("it is the project itself");
     }
-    let changed = git(top, &["status", "--porcelain", "--untracked-files=all"]).await?;
-    if !changed.is_empty() {
+    // Whatever the settings of the repository say.
+    let all = ["--untracked-files=all", "--ignore-submodules=none"];
+    let status = [&["status", "--porcelain"], &all[..]].concat();
+    if !git(top, &status).await?.is_empty() {
         return kept("it has changes that are not committed");
     }
     let ignored = ["ls-files", "--others", "--ignored", "--exclude-standard"];
@@ -173,6 +179,9 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     git(project, &["worktree", "remove", &shown]).await?;
     if let Some(name) = branch.strip_prefix("refs/heads/lope/") {
         // What it held is on another branch.
+    if let Some(why) = unseen(top).await? {
+        return kept(&why);
+    }
         git(project, &["branch", "-q", "-D", &format!("lope/{name}")]).await?;
     }
     if let Some(folder) = top.parent() {
@@ -201,6 +210,51 @@ async fn git(folder: &Path, arguments: &[&str]) -> GitResult<String> {
     } else {
         said.to_owned()
     };
+/// Why there may be work in a worktree of which `git status` says nothing: in a file that git was told
+/// to take as unchanged, or in the folder of a submodule that is not checked out. Neither is so in a new
+/// worktree; files that a sparse checkout leaves out are not there.
+async fn unseen(top: &Path) -> GitResult<Option<String>> {
+    let entries = git(top, &["ls-files", "-v", "--stage", "-z"]).await?;
+    for entry in entries.split('\0').filter(|entry| !entry.is_empty()) {
+        let parts = entry.split_once('\t').and_then(|(how, file)| {
+            let (tag, mode) = how.split_once(' ')?;
+            Some((tag, mode, file))
+        });
+        let Some((tag, mode, file)) = parts else {
+            return Ok(Some(format!("git says of it: {entry}")));
+        };
+        let path = top.join(file);
+        // A name that is no text is shown with other letters.
+        let is_unclear = file.contains(char::REPLACEMENT_CHARACTER);
+        let is_hidden = match tag {
+            "S" => is_unclear || !is_missing(&path),
+            tag => tag.starts_with(|letter: char| letter.is_ascii_lowercase()),
+        };
+        if is_hidden {
+            let why = format!("git was told not to look for changes of {file}");
+            return Ok(Some(why));
+        }
+        if mode.starts_with(SUBMODULE) && (is_unclear || !is_empty(&path)) {
+            let why = format!("there are files in the folder of the submodule {file}");
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// Whatever cannot be read may be there.
+fn is_missing(path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path);
+    found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+fn is_empty(folder: &Path) -> bool {
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => is_missing(folder),
+    }
+}
+
     Err(GitError(format!("git {what}: {said}")))
 }
 
@@ -341,6 +395,56 @@ mod tests {
             let list = list.unwrap();
             let trees = list.lines().filter(|line| line.starts_with("worktree "));
             assert_eq!(trees.count(), 1, "{list}");
+    /// "never deleted while dirty": neither in a file that git was told to take as unchanged, nor in the
+    /// folder of a submodule that is not checked out; `git status` says nothing of either.
+    #[tokio::test]
+    async fn work_of_which_git_says_nothing_is_not_lost() {
+        let repository = Repository::new().await;
+        let project = repository.project();
+        std::fs::write(project.join("b.txt"), "two\n").unwrap();
+        std::fs::create_dir(project.join("sm")).unwrap();
+        let head = text(&project, &["rev-parse", "HEAD"]).await.unwrap();
+        let submodule = format!("160000,{head},sm");
+        let add = ["update-index", "--add", "--cacheinfo", &submodule];
+        git(&project, &["add", "b.txt"]).await.unwrap();
+        git(&project, &add).await.unwrap();
+        let who = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        let commit = [&who[..], &["commit", "-q", "-m", "submodule"]].concat();
+        git(&project, &commit).await.unwrap();
+        let worktrees = repository.worktrees();
+        let made = worktrees.make(&project, task(), 1).await;
+        let worktree = made.unwrap();
+        let kept = |why: &str| Ok(Removal::Kept(why.to_owned()));
+        for (flag, undone) in [
+            ("--assume-unchanged", "--no-assume-unchanged"),
+            ("--skip-worktree", "--no-skip-worktree"),
+        ] {
+            git(&worktree, &["update-index", flag, "b.txt"])
+                .await
+                .unwrap();
+            std::fs::write(worktree.join("b.txt"), "work\n").unwrap();
+            let why = "git was told not to look for changes of b.txt";
+            assert_eq!(remove(&worktree, &project).await, kept(why), "{flag}");
+            git(&worktree, &["update-index", undone, "b.txt"])
+                .await
+                .unwrap();
+            git(&worktree, &["checkout", "-q", "--", "b.txt"])
+                .await
+                .unwrap();
+        }
+        // What a sparse checkout leaves out is not there, and is not lost.
+        git(&worktree, &["update-index", "--skip-worktree", "a.txt"])
+            .await
+            .unwrap();
+        std::fs::remove_file(worktree.join("a.txt")).unwrap();
+        std::fs::write(worktree.join("sm/work.txt"), "work").unwrap();
+        let why = "there are files in the folder of the submodule sm";
+        assert_eq!(remove(&worktree, &project).await, kept(why));
+        std::fs::remove_file(worktree.join("sm/work.txt")).unwrap();
+        assert_eq!(remove(&worktree, &project).await, Ok(Removal::Removed));
+        assert!(!worktree.exists());
+    }
+
             let branches = ["for-each-ref", "--format=%(refname)", BRANCHES];
             assert_eq!(text(&project, &branches).await, Ok(String::new()));
             assert_eq!(worktrees.made(&task().to_string()), [] as [PathBuf; 0]);
