@@ -134,7 +134,7 @@ impl From<BoardError> for CommandError {
                 .hint("'lope tasks list' shows what there is"),
             BoardError::Ambiguous { .. } => Self::usage(message).hint("type more of the id"),
             BoardError::Refused(_) => Self::refused(message),
-            BoardError::Bad(_) => Self::usage(message),
+            BoardError::Bad(_) | BoardError::BadList { .. } => Self::usage(message),
             BoardError::Partly { .. } => Self::new(CommandExit::Failed, message)
                 .hint("the same list again adds the rest: what is there is left as it is"),
         }

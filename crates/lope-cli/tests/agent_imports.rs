@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::agent_project::AgentProject;
 use crate::stage::{said, until};
@@ -74,4 +74,51 @@ fn two_imports_at_once_add_nothing_twice() {
     assert_eq!(added.sum::<usize>(), COUNT);
     let skipped = both.iter().map(|it| number(&it["skipped"]));
     assert_eq!(skipped.sum::<usize>(), COUNT);
+}
+
+/// "Bad input gets a clear error that names the place, and nothing is lost or half written": also where tasks of a list
+/// do not go together.
+#[test]
+fn a_list_that_does_not_go_together_is_refused_with_its_line() {
+    let shop = AgentProject::new();
+    let id = |last: char| format!("00000000-0000-0000-0000-00000000000{last}");
+    let [a, b] = ['a', 'b'].map(id);
+    let needs = |own: &str, needed: &str| format!(r#""id":"{own}","dependencies":["{needed}"]"#);
+    let rows = [
+        (
+            [format!(r#""id":"{a}""#), format!(r#""id":"{a}""#)],
+            3,
+            "stands in line 2 already",
+        ),
+        (
+            [needs(&a, &b), needs(&b, &a)],
+            2,
+            "waits for itself, through",
+        ),
+        (
+            [format!(r#""id":"{a}""#), needs(&b, &id('f'))],
+            3,
+            "there is no task",
+        ),
+    ];
+    for (tasks, line, told) in rows {
+        let [first, second] = &tasks;
+        let markdown =
+            format!("# List\n- [ ] a <!-- {{{first}}} -->\n- [ ] b <!-- {{{second}}} -->\n");
+        let json = format!("[\n{{\"title\":\"a\",{first}}},\n{{\"title\":\"b\",{second}}}]\n");
+        for (name, text) in [("bad.md", markdown), ("bad.json", json)] {
+            let list = shop.home.file(name, &text);
+            for more in [None, Some("--dry-run")] {
+                let import: Vec<&str> = words(&list).into_iter().chain(more).collect();
+                let bad = shop.lope(&import);
+                let place = format!("{name}:{line}: ");
+                assert_eq!(bad.code, 2, "{bad:?}");
+                assert!(
+                    bad.err.contains(&place) && bad.err.contains(told),
+                    "{bad:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(shop.json(&["tasks", "list"]), json!([]));
 }
