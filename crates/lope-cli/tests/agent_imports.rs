@@ -57,6 +57,36 @@ fn an_import_that_is_killed_is_gone_on_with_by_the_next() {
     assert_eq!(counted(&shop), (COUNT, COUNT));
 }
 
+/// What goes through a pipe into a file is what is written into one, byte by byte: also what would look odd in a
+/// terminal.
+#[test]
+fn a_list_is_the_same_through_a_pipe_and_in_a_file() {
+    let shop = AgentProject::new();
+    let odd = ["bel\u{7}", "esc\u{1b}[31mred", "del\u{7f}", "plain"];
+    let tasks = odd.map(|text| json!({ "title": text, "description": text, "section": text }));
+    let list = shop.home.file("odd.json", &json!(tasks).to_string());
+    shop.lope(&words(&list)).done();
+    for format in ["markdown", "json"] {
+        let export = ["tasks", "export", "--project", "shop", "--format", format];
+        let file = shop.home.path().join(format);
+        let output = ["--output", file.to_str().unwrap()];
+        shop.lope(&[&export[..], &output].concat()).done();
+        let written = std::fs::read_to_string(&file).unwrap();
+        let piped = shop.lope(&export).done().out;
+        assert_eq!(piped, written, "{format}");
+        let quiet = shop.lope(&[&["-q"], &export[..]].concat()).done().out;
+        assert_eq!(quiet, written, "{format}");
+    }
+    let told = shop.json(&["tasks", "list"]);
+    let titles: Vec<&str> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles, odd);
+}
+
 /// Two that import the same list at once add it once.
 #[test]
 fn two_imports_at_once_add_nothing_twice() {

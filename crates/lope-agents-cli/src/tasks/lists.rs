@@ -141,7 +141,7 @@ pub(super) async fn export(args: ExportArgs, context: &AgentsContext) -> Command
     };
     let value = || tasks.iter().map(describe::task).collect::<Json>();
     let Some(file) = args.output else {
-        return Ok(CommandReport::document(value(), text.trim_end()));
+        return Ok(CommandReport::verbatim(value(), text));
     };
     let path = if caller::is_remote() {
         file.clone()
