@@ -14,13 +14,16 @@ use tokio::process::Command;
 pub const DIFF_MAX: usize = 1024 * 1024;
 /// Most new files whose contents a diff shows.
 const NEW_FILES_MAX: usize = 200;
+/// What is told where there is nothing to make a worktree from.
+const NEEDED: &str = "runners.worktrees is on, and needs a checkout of git with a commit: \
+    'git init' and 'git commit' in the project's folder make one, or turn it off";
 /// The branches of worktrees.
 const BRANCHES: &str = "refs/heads/lope/";
+/// The mode of a submodule in the index of git.
+const SUBMODULE: &str = "160000 ";
 
 /// Why git did not do something, in its words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-/// The mode of a submodule in the index of git.
-const SUBMODULE: &str = "160000 ";
 #[error("{0}")]
 pub struct GitError(String);
 
@@ -54,9 +57,9 @@ impl Worktrees {
 
     /// A checkout of the project as it is committed now, for one attempt; where its agent works.
     pub async fn make(&self, project: &Path, task: TaskId, number: i64) -> GitResult<PathBuf> {
-        let top = text(project, &["rev-parse", "--show-toplevel"]).await?;
-        let prefix = text(project, &["rev-parse", "--show-prefix"]).await?;
-        let base = text(project, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let Origin { top, prefix, base } = origin(project)
+            .await
+            .map_err(|GitError(said)| GitError(format!("{said} ({NEEDED})")))?;
         let folder = self.folder.join(task.to_string());
         std::fs::create_dir_all(&folder)
             .map_err(|error| GitError(format!("{}: {error}", folder.display())))?;
@@ -92,6 +95,22 @@ impl Worktrees {
         let paths = paths.map(|entry| entry.path());
         paths.filter(|path| path.is_dir()).collect()
     }
+}
+
+/// What a worktree is made from.
+struct Origin {
+    top: String,
+    /// Where the project is below it.
+    prefix: String,
+    base: String,
+}
+
+async fn origin(project: &Path) -> GitResult<Origin> {
+    Ok(Origin {
+        top: text(project, &["rev-parse", "--show-toplevel"]).await?,
+        prefix: text(project, &["rev-parse", "--show-prefix"]).await?,
+        base: text(project, &["rev-parse", "--verify", "HEAD^{commit}"]).await?,
+    })
 }
 
 /// Take away what is left of a worktree that could not be made whole, because a hook of the repository
@@ -160,6 +179,9 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     if !git(top, &status).await?.is_empty() {
         return kept("it has changes that are not committed");
     }
+    if let Some(why) = unseen(top).await? {
+        return kept(&why);
+    }
     let ignored = ["ls-files", "--others", "--ignored", "--exclude-standard"];
     let ignored = [&ignored[..], &["--directory"]].concat();
     // A checkout has none of them: the agent made them, and no branch has them.
@@ -179,9 +201,6 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     git(project, &["worktree", "remove", &shown]).await?;
     if let Some(name) = branch.strip_prefix("refs/heads/lope/") {
         // What it held is on another branch.
-    if let Some(why) = unseen(top).await? {
-        return kept(&why);
-    }
         git(project, &["branch", "-q", "-D", &format!("lope/{name}")]).await?;
     }
     if let Some(folder) = top.parent() {
@@ -191,25 +210,6 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     Ok(Removal::Removed)
 }
 
-/// What git says, without the line's end.
-async fn text(folder: &Path, arguments: &[&str]) -> GitResult<String> {
-    let said = git(folder, arguments).await?;
-    Ok(said.trim_end_matches('\n').to_owned())
-}
-
-async fn git(folder: &Path, arguments: &[&str]) -> GitResult<String> {
-    let output = run(folder, arguments).await?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let what = arguments.first().unwrap_or(&"");
-    let said = said.trim();
-    let said = if said.is_empty() {
-        output.status.to_string()
-    } else {
-        said.to_owned()
-    };
 /// Why there may be work in a worktree of which `git status` says nothing: in a file that git was told
 /// to take as unchanged, or in the folder of a submodule that is not checked out. Neither is so in a new
 /// worktree; files that a sparse checkout leaves out are not there.
@@ -255,6 +255,25 @@ fn is_empty(folder: &Path) -> bool {
     }
 }
 
+/// What git says, without the line's end.
+async fn text(folder: &Path, arguments: &[&str]) -> GitResult<String> {
+    let said = git(folder, arguments).await?;
+    Ok(said.trim_end_matches('\n').to_owned())
+}
+
+async fn git(folder: &Path, arguments: &[&str]) -> GitResult<String> {
+    let output = run(folder, arguments).await?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let what = arguments.first().unwrap_or(&"");
+    let said = said.trim();
+    let said = if said.is_empty() {
+        output.status.to_string()
+    } else {
+        said.to_owned()
+    };
     Err(GitError(format!("git {what}: {said}")))
 }
 
@@ -376,25 +395,6 @@ mod tests {
         );
     }
 
-    /// A worktree that could not be made is tried again and again: none of them stays.
-    #[tokio::test]
-    async fn what_is_left_of_a_worktree_that_cannot_be_made_goes() {
-        let repository = Repository::new().await;
-        let project = repository.project();
-        let hook = project.join(".git/hooks/post-checkout");
-        // Another process writes it: what somebody has open for writing cannot be started.
-        let write = "mkdir -p .git/hooks; printf '#!/bin/sh\\n>made; echo no >&2; exit 1\\n' >.git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
-        let mut shell = Command::new("sh");
-        shell.args(["-c", write]).current_dir(&project);
-        assert!(shell.status().await.unwrap().success());
-        let worktrees = repository.worktrees();
-        for _ in 0..2 {
-            let made = worktrees.make(&project, task(), 1).await;
-            assert_eq!(made, Err(GitError("git worktree: no".to_owned())));
-            let list = text(&project, &["worktree", "list", "--porcelain"]).await;
-            let list = list.unwrap();
-            let trees = list.lines().filter(|line| line.starts_with("worktree "));
-            assert_eq!(trees.count(), 1, "{list}");
     /// "never deleted while dirty": neither in a file that git was told to take as unchanged, nor in the
     /// folder of a submodule that is not checked out; `git status` says nothing of either.
     #[tokio::test]
@@ -445,6 +445,25 @@ mod tests {
         assert!(!worktree.exists());
     }
 
+    /// A worktree that could not be made is tried again and again: none of them stays.
+    #[tokio::test]
+    async fn what_is_left_of_a_worktree_that_cannot_be_made_goes() {
+        let repository = Repository::new().await;
+        let project = repository.project();
+        let hook = project.join(".git/hooks/post-checkout");
+        // Another process writes it: what somebody has open for writing cannot be started.
+        let write = "mkdir -p .git/hooks; printf '#!/bin/sh\\n>made; echo no >&2; exit 1\\n' >.git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", write]).current_dir(&project);
+        assert!(shell.status().await.unwrap().success());
+        let worktrees = repository.worktrees();
+        for _ in 0..2 {
+            let made = worktrees.make(&project, task(), 1).await;
+            assert_eq!(made, Err(GitError("git worktree: no".to_owned())));
+            let list = text(&project, &["worktree", "list", "--porcelain"]).await;
+            let list = list.unwrap();
+            let trees = list.lines().filter(|line| line.starts_with("worktree "));
+            assert_eq!(trees.count(), 1, "{list}");
             let branches = ["for-each-ref", "--format=%(refname)", BRANCHES];
             assert_eq!(text(&project, &branches).await, Ok(String::new()));
             assert_eq!(worktrees.made(&task().to_string()), [] as [PathBuf; 0]);
@@ -452,6 +471,31 @@ mod tests {
         std::fs::remove_file(hook).unwrap();
         let made = worktrees.make(&project, task(), 1).await.unwrap();
         assert_eq!(worktrees.made(&task().to_string()), [made]);
+    }
+
+    /// Whoever has turned worktrees on reads what they need, not only what git says.
+    #[tokio::test]
+    async fn a_project_without_a_commit_is_told_what_worktrees_need() {
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, empty, bare] = ["plain", "empty", "bare"].map(|it| folder.path().join(it));
+        for project in [&plain, &empty, &bare] {
+            std::fs::create_dir(project).unwrap();
+        }
+        git(&empty, &["init", "-q"]).await.unwrap();
+        git(&bare, &["init", "-q", "--bare"]).await.unwrap();
+        let worktrees = Worktrees::at(folder.path().join("worktrees"));
+        for (project, said) in [
+            (plain, "not a git repository"),
+            (empty, "Needed a single revision"),
+            (bare, "must be run in a work tree"),
+        ] {
+            let made = worktrees.make(&project, task(), 1).await;
+            let told = made.unwrap_err().to_string();
+            assert!(told.contains(said), "{told}");
+            for words in ["runners.worktrees is on", "'git commit'", "turn it off"] {
+                assert!(told.contains(words), "{told}");
+            }
+        }
     }
 
     #[tokio::test]
