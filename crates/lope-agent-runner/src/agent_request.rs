@@ -56,7 +56,9 @@ fn budget(map: &Map) -> Result<Option<f64>, Failure> {
 fn silence(map: &Map) -> Result<Option<Span>, Failure> {
     let span = match map.get("silence") {
         None | Some(Value::Null) => return Ok(None),
-        Some(Value::Int(millis)) => u64::try_from(*millis).ok().map(Span::from_millis),
+        // A number is one of seconds, as in every other place of a workflow.
+        Some(Value::Int(seconds)) => u64::try_from(*seconds).ok().map(Span::from_secs),
+        Some(Value::Float(seconds)) => Some(Span::from_millis((seconds * 1_000.0) as u64)),
         Some(Value::Str(text)) => text.parse::<Span>().ok(),
         Some(_) => None,
     };
@@ -87,4 +89,30 @@ pub(crate) const fn failure_kind(reason: StopReason) -> &'static str {
 
 pub(crate) fn bad(message: &str) -> Failure {
     Failure::new("BadArguments", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_a_duration_or_a_number_of_seconds() {
+        let read = |text: &str| {
+            let arguments = value::from_json(text).unwrap();
+            AgentRequest::read(&arguments).map(|request| request.silence)
+        };
+        let rows = [
+            (r#"{"silence":"10m"}"#, Some(Span::from_secs(600))),
+            (r#"{"silence":600}"#, Some(Span::from_secs(600))),
+            (r#"{"silence":1.5}"#, Some(Span::from_millis(1_500))),
+            (r#"{"silence":null}"#, None),
+            ("{}", None),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(read(text).unwrap(), wanted, "{text}");
+        }
+        for bad in ["0", "-1", "0.0", "-1.5", "\"0s\"", "\"quiet\"", "true"] {
+            assert!(read(&format!(r#"{{"silence":{bad}}}"#)).is_err(), "{bad}");
+        }
+    }
 }

@@ -119,7 +119,8 @@ fn quoted(words: &str) -> String {
     ending(words.trim(), QUOTE_MAX).replace('\n', "\n  ")
 }
 
-/// What a reviewer's last words come to.
+/// What a reviewer's last words come to. A reason may stand behind a rejection; whoever says more of an
+/// approval than that has not given one.
 pub fn verdict(words: &str) -> Option<ReviewVerdict> {
     let mut lines = words.lines().rev();
     lines.find_map(|line| {
@@ -130,8 +131,49 @@ pub fn verdict(words: &str) -> Option<ReviewVerdict> {
         let rest = line.strip_prefix("VERDICT:")?;
         match rest.trim().trim_matches(['*', '`', ' ', '.']) {
             "APPROVED" => Some(ReviewVerdict::Approved),
-            "REJECTED" => Some(ReviewVerdict::Rejected),
+            said if is_rejection(said) => Some(ReviewVerdict::Rejected),
             _ => None,
         }
     })
+}
+
+/// The word, and whatever a reviewer says of it; not the two words to choose from.
+fn is_rejection(said: &str) -> bool {
+    let reason = said.strip_prefix("REJECTED");
+    reason.is_some_and(|reason| {
+        !reason.starts_with(|letter: char| letter.is_alphanumeric()) && !reason.contains("APPROVED")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_may_have_its_reason_behind_it() {
+        use ReviewVerdict::{Approved, Rejected};
+        let rows = [
+            ("VERDICT: APPROVED", Some(Approved)),
+            ("fine\n**VERDICT: approved.**\n", Some(Approved)),
+            ("VERDICT: REJECTED", Some(Rejected)),
+            ("VERDICT: REJECTED not enough", Some(Rejected)),
+            (
+                "**VERDICT: REJECTED** - the tests are missing.",
+                Some(Rejected),
+            ),
+            ("VERDICT: REJECTED: no tests", Some(Rejected)),
+            (
+                "VERDICT: APPROVED\nVERDICT: REJECTED (no tests)",
+                Some(Rejected),
+            ),
+            ("VERDICT: REJECTED or APPROVED", None),
+            ("VERDICT: APPROVED or REJECTED", None),
+            ("VERDICT: APPROVED is not what I can say", None),
+            ("VERDICT: REJECTEDLY", None),
+            ("it is rejected", None),
+        ];
+        for (words, wanted) in rows {
+            assert_eq!(verdict(words), wanted, "{words}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! Worktrees of git: an agent's own checkout of its project, on a branch of its own, with what it
 //! changed there. One goes only when nothing in it would be lost: no change that is not committed,
-//! no file that git ignores, and no commit that is on no other branch.
+//! also where git was told not to look, no file that git ignores, and no commit that is on no other
+//! branch.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -12,8 +14,13 @@ use tokio::process::Command;
 pub const DIFF_MAX: usize = 1024 * 1024;
 /// Most new files whose contents a diff shows.
 const NEW_FILES_MAX: usize = 200;
+/// What is told where there is nothing to make a worktree from.
+const NEEDED: &str = "runners.worktrees is on, and needs a checkout of git with a commit: \
+    'git init' and 'git commit' in the project's folder make one, or turn it off";
 /// The branches of worktrees.
 const BRANCHES: &str = "refs/heads/lope/";
+/// The mode of a submodule in the index of git.
+const SUBMODULE: &str = "160000 ";
 
 /// Why git did not do something, in its words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -50,9 +57,9 @@ impl Worktrees {
 
     /// A checkout of the project as it is committed now, for one attempt; where its agent works.
     pub async fn make(&self, project: &Path, task: TaskId, number: i64) -> GitResult<PathBuf> {
-        let top = text(project, &["rev-parse", "--show-toplevel"]).await?;
-        let prefix = text(project, &["rev-parse", "--show-prefix"]).await?;
-        let base = text(project, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let Origin { top, prefix, base } = origin(project)
+            .await
+            .map_err(|GitError(said)| GitError(format!("{said} ({NEEDED})")))?;
         let folder = self.folder.join(task.to_string());
         std::fs::create_dir_all(&folder)
             .map_err(|error| GitError(format!("{}: {error}", folder.display())))?;
@@ -88,6 +95,22 @@ impl Worktrees {
         let paths = paths.map(|entry| entry.path());
         paths.filter(|path| path.is_dir()).collect()
     }
+}
+
+/// What a worktree is made from.
+struct Origin {
+    top: String,
+    /// Where the project is below it.
+    prefix: String,
+    base: String,
+}
+
+async fn origin(project: &Path) -> GitResult<Origin> {
+    Ok(Origin {
+        top: text(project, &["rev-parse", "--show-toplevel"]).await?,
+        prefix: text(project, &["rev-parse", "--show-prefix"]).await?,
+        base: text(project, &["rev-parse", "--verify", "HEAD^{commit}"]).await?,
+    })
 }
 
 /// Take away what is left of a worktree that could not be made whole, because a hook of the repository
@@ -150,9 +173,14 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     if top == Path::new(&ours) {
         return kept("it is the project itself");
     }
-    let changed = git(top, &["status", "--porcelain", "--untracked-files=all"]).await?;
-    if !changed.is_empty() {
+    // Whatever the settings of the repository say.
+    let all = ["--untracked-files=all", "--ignore-submodules=none"];
+    let status = [&["status", "--porcelain"], &all[..]].concat();
+    if !git(top, &status).await?.is_empty() {
         return kept("it has changes that are not committed");
+    }
+    if let Some(why) = unseen(top).await? {
+        return kept(&why);
     }
     let ignored = ["ls-files", "--others", "--ignored", "--exclude-standard"];
     let ignored = [&ignored[..], &["--directory"]].concat();
@@ -180,6 +208,51 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
         let _ = std::fs::remove_dir(folder);
     }
     Ok(Removal::Removed)
+}
+
+/// Why there may be work in a worktree of which `git status` says nothing: in a file that git was told
+/// to take as unchanged, or in the folder of a submodule that is not checked out. Neither is so in a new
+/// worktree; files that a sparse checkout leaves out are not there.
+async fn unseen(top: &Path) -> GitResult<Option<String>> {
+    let entries = git(top, &["ls-files", "-v", "--stage", "-z"]).await?;
+    for entry in entries.split('\0').filter(|entry| !entry.is_empty()) {
+        let parts = entry.split_once('\t').and_then(|(how, file)| {
+            let (tag, mode) = how.split_once(' ')?;
+            Some((tag, mode, file))
+        });
+        let Some((tag, mode, file)) = parts else {
+            return Ok(Some(format!("git says of it: {entry}")));
+        };
+        let path = top.join(file);
+        // A name that is no text is shown with other letters.
+        let is_unclear = file.contains(char::REPLACEMENT_CHARACTER);
+        let is_hidden = match tag {
+            "S" => is_unclear || !is_missing(&path),
+            tag => tag.starts_with(|letter: char| letter.is_ascii_lowercase()),
+        };
+        if is_hidden {
+            let why = format!("git was told not to look for changes of {file}");
+            return Ok(Some(why));
+        }
+        if mode.starts_with(SUBMODULE) && (is_unclear || !is_empty(&path)) {
+            let why = format!("there are files in the folder of the submodule {file}");
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// Whatever cannot be read may be there.
+fn is_missing(path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path);
+    found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+fn is_empty(folder: &Path) -> bool {
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => is_missing(folder),
+    }
 }
 
 /// What git says, without the line's end.
@@ -322,6 +395,56 @@ mod tests {
         );
     }
 
+    /// "never deleted while dirty": neither in a file that git was told to take as unchanged, nor in the
+    /// folder of a submodule that is not checked out; `git status` says nothing of either.
+    #[tokio::test]
+    async fn work_of_which_git_says_nothing_is_not_lost() {
+        let repository = Repository::new().await;
+        let project = repository.project();
+        std::fs::write(project.join("b.txt"), "two\n").unwrap();
+        std::fs::create_dir(project.join("sm")).unwrap();
+        let head = text(&project, &["rev-parse", "HEAD"]).await.unwrap();
+        let submodule = format!("160000,{head},sm");
+        let add = ["update-index", "--add", "--cacheinfo", &submodule];
+        git(&project, &["add", "b.txt"]).await.unwrap();
+        git(&project, &add).await.unwrap();
+        let who = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        let commit = [&who[..], &["commit", "-q", "-m", "submodule"]].concat();
+        git(&project, &commit).await.unwrap();
+        let worktrees = repository.worktrees();
+        let made = worktrees.make(&project, task(), 1).await;
+        let worktree = made.unwrap();
+        let kept = |why: &str| Ok(Removal::Kept(why.to_owned()));
+        for (flag, undone) in [
+            ("--assume-unchanged", "--no-assume-unchanged"),
+            ("--skip-worktree", "--no-skip-worktree"),
+        ] {
+            git(&worktree, &["update-index", flag, "b.txt"])
+                .await
+                .unwrap();
+            std::fs::write(worktree.join("b.txt"), "work\n").unwrap();
+            let why = "git was told not to look for changes of b.txt";
+            assert_eq!(remove(&worktree, &project).await, kept(why), "{flag}");
+            git(&worktree, &["update-index", undone, "b.txt"])
+                .await
+                .unwrap();
+            git(&worktree, &["checkout", "-q", "--", "b.txt"])
+                .await
+                .unwrap();
+        }
+        // What a sparse checkout leaves out is not there, and is not lost.
+        git(&worktree, &["update-index", "--skip-worktree", "a.txt"])
+            .await
+            .unwrap();
+        std::fs::remove_file(worktree.join("a.txt")).unwrap();
+        std::fs::write(worktree.join("sm/work.txt"), "work").unwrap();
+        let why = "there are files in the folder of the submodule sm";
+        assert_eq!(remove(&worktree, &project).await, kept(why));
+        std::fs::remove_file(worktree.join("sm/work.txt")).unwrap();
+        assert_eq!(remove(&worktree, &project).await, Ok(Removal::Removed));
+        assert!(!worktree.exists());
+    }
+
     /// A worktree that could not be made is tried again and again: none of them stays.
     #[tokio::test]
     async fn what_is_left_of_a_worktree_that_cannot_be_made_goes() {
@@ -348,6 +471,31 @@ mod tests {
         std::fs::remove_file(hook).unwrap();
         let made = worktrees.make(&project, task(), 1).await.unwrap();
         assert_eq!(worktrees.made(&task().to_string()), [made]);
+    }
+
+    /// Whoever has turned worktrees on reads what they need, not only what git says.
+    #[tokio::test]
+    async fn a_project_without_a_commit_is_told_what_worktrees_need() {
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, empty, bare] = ["plain", "empty", "bare"].map(|it| folder.path().join(it));
+        for project in [&plain, &empty, &bare] {
+            std::fs::create_dir(project).unwrap();
+        }
+        git(&empty, &["init", "-q"]).await.unwrap();
+        git(&bare, &["init", "-q", "--bare"]).await.unwrap();
+        let worktrees = Worktrees::at(folder.path().join("worktrees"));
+        for (project, said) in [
+            (plain, "not a git repository"),
+            (empty, "Needed a single revision"),
+            (bare, "must be run in a work tree"),
+        ] {
+            let made = worktrees.make(&project, task(), 1).await;
+            let told = made.unwrap_err().to_string();
+            assert!(told.contains(said), "{told}");
+            for words in ["runners.worktrees is on", "'git commit'", "turn it off"] {
+                assert!(told.contains(words), "{told}");
+            }
+        }
     }
 
     #[tokio::test]

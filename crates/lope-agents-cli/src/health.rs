@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use lope::agents::crontab::CronError;
+use lope::agents::law::seen::SeenRunner;
 use lope::agents::law::unstarted::UnstartedRunner;
 use lope::agents::records::ProjectRecord;
 use lope::agents::settings::AgentSettings;
@@ -17,13 +18,14 @@ use crate::runners::{cron, unstarted_words};
 
 /// Is everything there that agents need?
 pub async fn examine(context: &AgentsContext) -> Vec<HealthCheck> {
-    let projects = projects(context).await;
+    let Registered { projects, runners } = registered(context).await;
     if projects.is_empty() && context.agents.is_empty() {
         return Vec::new();
     }
     let mut checks = agents(context);
     checks.extend(folders(&projects, context));
     checks.extend(unstarted(&projects));
+    checks.extend(dead(&runners));
     if !projects.is_empty() {
         checks.push(git(context));
         checks.push(woken(context).await);
@@ -31,14 +33,24 @@ pub async fn examine(context: &AgentsContext) -> Vec<HealthCheck> {
     checks
 }
 
+/// What the board says.
+#[derive(Default)]
+struct Registered {
+    projects: Vec<ProjectRecord>,
+    /// Those that have not ended.
+    runners: Vec<SeenRunner>,
+}
+
 /// A store that cannot be read is told of elsewhere.
-async fn projects(context: &AgentsContext) -> Vec<ProjectRecord> {
+async fn registered(context: &AgentsContext) -> Registered {
     let Ok(Some(OpenBoard { client, board })) = context.board_if_there().await else {
-        return Vec::new();
+        return Registered::default();
     };
     let projects = board.projects().await.unwrap_or_default();
+    let mut runners = board.runners().await.unwrap_or_default();
+    runners.retain(|seen| !seen.has_ended());
     let _ = client.close().await;
-    projects
+    Registered { projects, runners }
 }
 
 fn agents(context: &AgentsContext) -> Vec<HealthCheck> {
@@ -90,6 +102,25 @@ fn unstarted(projects: &[ProjectRecord]) -> impl Iterator<Item = HealthCheck> {
             "starts",
             format!("{}: {}", project.path, unstarted_words(&unstarted)),
             "'lope runners start' tries it at once",
+        )
+    })
+}
+
+/// Runners whose process is gone, and that nobody has ended yet.
+fn dead(runners: &[SeenRunner]) -> impl Iterator<Item = HealthCheck> {
+    let dead = runners.iter().filter(|seen| seen.is_dead);
+    dead.map(|seen| {
+        let runner = &seen.runner;
+        let project = runner.project_path.as_deref().unwrap_or("-");
+        let why = seen.error().unwrap_or_default();
+        HealthCheck::warn(
+            "runners",
+            format!(
+                "runner {} of {project} is {}: {why}",
+                runner.id,
+                seen.word()
+            ),
+            "'lope runners wakeup' starts the next one",
         )
     })
 }

@@ -21,7 +21,7 @@ pub use context::AgentsContext;
 pub use locks::LocksCommand;
 pub use projects::ProjectsCommand;
 pub use question::refuse_if_asked;
-pub use report::{CommandError, CommandExit, CommandReport, CommandResult};
+pub use report::{CommandError, CommandExit, CommandReport, CommandResult, ReportForm};
 pub use runners::RunnersCommand;
 pub use tasks::TasksCommand;
 

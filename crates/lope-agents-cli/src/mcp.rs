@@ -56,11 +56,22 @@ const fn optional(name: &'static str, about: &'static str, kind: ArgumentKind) -
     }
 }
 
+/// Which task a verb is about, if it is not the agent's own.
+const TASK: ToolArgument = optional(
+    "task",
+    "The id of a task; yours if you leave it away. You speak of your own alone",
+    Text,
+);
+
 const TOOLS: &[Tool] = &[
     Tool {
         name: "task_show",
-        about: "Show the task you are at work on: what is to be done, earlier attempts, what was said about it",
-        arguments: &[],
+        about: "Show a task: what is to be done, earlier attempts, what was said about it",
+        arguments: &[optional(
+            "task",
+            "The id of a task; the one you are at work on if you leave it away",
+            Text,
+        )],
     },
     Tool {
         name: "task_next",
@@ -79,7 +90,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         name: "task_note",
         about: "Tell others how far you are",
-        arguments: &[required("text", "What you want to say", Text)],
+        arguments: &[required("text", "What you want to say", Text), TASK],
     },
     Tool {
         name: "task_add",
@@ -100,26 +111,28 @@ const TOOLS: &[Tool] = &[
     Tool {
         name: "task_split",
         about: "Add tasks that this one needs; it waits for them",
-        arguments: &[required("titles", "What is to be done, a line each", Texts)],
+        arguments: &[
+            required("titles", "What is to be done, a line each", Texts),
+            TASK,
+        ],
     },
     Tool {
         name: "task_ask",
         about: "Ask a person. End after that: you get the answer when you are started again",
-        arguments: &[required("question", "What you want to know", Text)],
+        arguments: &[required("question", "What you want to know", Text), TASK],
     },
     Tool {
         name: "task_done",
         about: "Say that the task is done; for a reviewer: that it is approved",
-        arguments: &[required(
-            "result",
-            "What you did and how you checked it",
-            Text,
-        )],
+        arguments: &[
+            required("result", "What you did and how you checked it", Text),
+            TASK,
+        ],
     },
     Tool {
         name: "task_fail",
         about: "Say that the task cannot be done; for a reviewer: that it is rejected",
-        arguments: &[required("reason", "Why", Text)],
+        arguments: &[required("reason", "Why", Text), TASK],
     },
 ];
 
@@ -225,18 +238,44 @@ impl Tool {
         json!({
             "name": self.name,
             "description": self.about,
-            "inputSchema": { "type": "object", "properties": properties, "required": needed },
+            "inputSchema": {
+                "type": "object", "properties": properties, "required": needed,
+                "additionalProperties": false,
+            },
         })
     }
 
-    /// The command that does it.
+    /// The command that does it. What it knows nothing of is refused: dropped, it would do something
+    /// else than what was asked for, and say that it did it.
     fn command(&self, given: &Json) -> Result<TasksCommand, Refusal> {
+        let names = match given {
+            Json::Null => Vec::new(),
+            Json::Object(given) => given.keys().collect(),
+            _ => {
+                let words = format!("the arguments of '{}' are an object", self.name);
+                return Err((-32602, words));
+            }
+        };
+        let mut names = names.into_iter();
+        if let Some(unknown) = names.find(|name| self.arguments.iter().all(|it| it.name != **name))
+        {
+            return Err((-32602, self.unknown(unknown)));
+        }
         let mut told = ToolWords::default();
         for argument in self.arguments {
             let words = argument.read(self.name, &given[argument.name])?;
             told.tell(argument.name, words);
         }
         Ok(tasks::of_agent(self.name, told))
+    }
+
+    fn unknown(&self, argument: &str) -> String {
+        let own: Vec<&str> = self.arguments.iter().map(|it| it.name).collect();
+        let own = match own.as_slice() {
+            [] => "it has none".to_owned(),
+            own => format!("it has {}", own.join(", ")),
+        };
+        format!("'{}' has no argument '{argument}': {own}", self.name)
     }
 }
 
@@ -294,4 +333,56 @@ async fn called(params: &Json, context: &AgentsContext) -> Result<Json, Refusal>
         Err(error) => (error.to_string(), true),
     };
     Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent that names a task of another one, or a project, is not to believe that it was heard.
+    #[test]
+    fn what_a_tool_knows_nothing_of_is_refused() {
+        for tool in TOOLS {
+            let schema = &tool.described()["inputSchema"];
+            assert_eq!(schema["additionalProperties"], false, "{}", tool.name);
+            let texts = tool.arguments.iter().map(|it| match it.kind {
+                Text => (it.name.to_owned(), json!("1")),
+                Texts => (it.name.to_owned(), json!(["1"])),
+                Number => (it.name.to_owned(), json!(1)),
+            });
+            let mut given: Json = Json::Object(texts.collect());
+            assert!(tool.command(&given).is_ok(), "{}", tool.name);
+            given["project"] = json!("q");
+            let (code, words) = tool.command(&given).unwrap_err();
+            assert_eq!(code, -32602, "{}", tool.name);
+            let beginning = format!("'{}' has no argument 'project': it has ", tool.name);
+            assert!(words.starts_with(&beginning), "{words}");
+            let (code, _) = tool.command(&json!([1])).unwrap_err();
+            assert_eq!(code, -32602, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn a_tool_that_speaks_of_a_task_is_told_which_one() {
+        for tool in TOOLS {
+            let needed = tool.arguments.iter().filter(|it| it.is_required);
+            let given = needed.map(|it| match it.kind {
+                Texts => (it.name.to_owned(), json!(["x"])),
+                Text | Number => (it.name.to_owned(), json!("x")),
+            });
+            let mut given: Json = Json::Object(given.collect());
+            let takes_a_task = tool.arguments.iter().any(|it| it.name == "task");
+            if !takes_a_task {
+                assert!(
+                    ["task_next", "task_add"].contains(&tool.name),
+                    "{}",
+                    tool.name
+                );
+                continue;
+            }
+            given["task"] = json!("a1b2");
+            let command = format!("{:?}", tool.command(&given).unwrap());
+            assert!(command.contains("task: Some(\"a1b2\")"), "{command}");
+        }
+    }
 }

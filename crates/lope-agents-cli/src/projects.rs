@@ -151,16 +151,13 @@ async fn show(project: &ProjectRecord, board: &AgentBoard) -> CommandResult {
     let tasks = board.tasks(&filter).await?;
     let statuses: Vec<TaskStatus> = tasks.iter().map(|task| task.status).collect();
     let view = board.view(Some(&project.path)).await?;
-    let runners = view.runners.iter();
-    let runners: Vec<_> = runners
-        .filter(|runner| runner.project_path.as_ref() == Some(&project.path))
+    let runners: Vec<_> = view
+        .seen_runners()
+        .filter(|it| it.runner.project_path.as_ref() == Some(&project.path))
         .collect();
     let mut value = describe::project(project);
     value["tasks"] = by_status(&statuses);
-    value["runners"] = runners
-        .iter()
-        .map(|runner| describe::runner(runner))
-        .collect();
+    value["runners"] = runners.iter().map(describe::runner).collect();
     value["sections"] = sections(&view.sections, &tasks);
     let counts = TaskStatus::ALL.iter().filter_map(|status| {
         let count = statuses.iter().filter(|own| *own == status).count();
@@ -183,8 +180,8 @@ async fn show(project: &ProjectRecord, board: &AgentBoard) -> CommandResult {
     for section in view.sections.iter().filter(|section| section.skipped) {
         lines.push(format!("skipped   {}", section.section_id));
     }
-    for runner in runners {
-        lines.push(format!("runner    {} {}", runner.id, runner.status));
+    for seen in runners {
+        lines.push(format!("runner    {} {}", seen.runner.id, seen.word()));
     }
     Ok(CommandReport::document(value, lines.join("\n")))
 }

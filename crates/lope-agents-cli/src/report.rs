@@ -23,10 +23,20 @@ pub struct CommandReport {
     pub value: Json,
     pub text: String,
     pub exit: CommandExit,
+    pub form: ReportForm,
+}
+
+/// What a report is to whoever reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReportForm {
+    /// Words about what was done.
+    Words,
     /// It is itself what was asked for: printed also when quiet.
-    pub is_document: bool,
+    Document,
+    /// So is this, and each of its bytes counts.
+    Verbatim,
     /// It was printed already.
-    pub is_streamed: bool,
+    Streamed,
 }
 
 /// Why a command did not do what was asked.
@@ -48,15 +58,22 @@ impl CommandReport {
             value,
             text: text.into(),
             exit: CommandExit::Done,
-            is_document: false,
-            is_streamed: false,
+            form: ReportForm::Words,
         }
     }
 
     /// The same, printed also when quiet.
     pub(crate) fn document(value: Json, text: impl Into<String>) -> Self {
         Self {
-            is_document: true,
+            form: ReportForm::Document,
+            ..Self::new(value, text)
+        }
+    }
+
+    /// A document that is a file, wherever it goes.
+    pub(crate) fn verbatim(value: Json, text: impl Into<String>) -> Self {
+        Self {
+            form: ReportForm::Verbatim,
             ..Self::new(value, text)
         }
     }
@@ -64,7 +81,7 @@ impl CommandReport {
     /// All of it was printed while the command went on.
     pub(crate) fn streamed() -> Self {
         Self {
-            is_streamed: true,
+            form: ReportForm::Streamed,
             ..Self::new(Json::Null, "")
         }
     }
@@ -134,7 +151,7 @@ impl From<BoardError> for CommandError {
                 .hint("'lope tasks list' shows what there is"),
             BoardError::Ambiguous { .. } => Self::usage(message).hint("type more of the id"),
             BoardError::Refused(_) => Self::refused(message),
-            BoardError::Bad(_) => Self::usage(message),
+            BoardError::Bad(_) | BoardError::BadList { .. } => Self::usage(message),
             BoardError::Partly { .. } => Self::new(CommandExit::Failed, message)
                 .hint("the same list again adds the rest: what is there is left as it is"),
         }

@@ -63,23 +63,26 @@ pub enum TasksCommand {
 
 /// What an agent does by the name of a tool.
 pub(crate) fn of_agent(tool: &str, mut told: ToolWords) -> TasksCommand {
+    if tool == "task_add" {
+        return TasksCommand::Add(Box::new(add::AddTaskArgs::told(told)));
+    }
+    let task = told.text("task");
     let mut said = |name: &str| agent::SayArgs {
         text: told.text(name).unwrap_or_default(),
-        task: None,
+        task: task.clone(),
     };
     match tool {
         "task_next" => TasksCommand::Next(query::NextArgs::default()),
-        "task_claim" => TasksCommand::Claim(agent::ClaimArgs::of(told.text("task"))),
-        "task_add" => TasksCommand::Add(Box::new(add::AddTaskArgs::told(told))),
+        "task_claim" => TasksCommand::Claim(agent::ClaimArgs::of(task)),
         "task_split" => TasksCommand::Split(agent::SplitArgs {
             titles: told.texts("titles"),
-            task: None,
+            task,
         }),
         "task_note" => TasksCommand::Note(said("text")),
         "task_ask" => TasksCommand::Ask(said("question")),
         "task_done" => TasksCommand::Done(said("result")),
         "task_fail" => TasksCommand::Fail(said("reason")),
-        _ => TasksCommand::Show { task: None },
+        _ => TasksCommand::Show { task },
     }
 }
 

@@ -80,6 +80,9 @@ pub enum BoardError {
     /// What was given cannot be.
     #[error("{0}")]
     Bad(String),
+    /// A list cannot be, and which line of it.
+    #[error("line {line}: {message}")]
+    BadList { line: usize, message: String },
     /// The beginning of a long list is there, the rest is not.
     #[error("{added} of {of} tasks were added, then: {error}")]
     Partly {

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::law::lock::LockStanding;
+use crate::law::seen::SeenRunner;
 use crate::law::unstarted::UnstartedRunner;
 use crate::records::{
-    AgentRunnerRecord, ProjectRecord, RunnerStatus, TaskAttemptRecord, TaskEventRecord,
-    TaskLockRecord, TaskRecord,
+    ProjectRecord, TaskAttemptRecord, TaskEventRecord, TaskLockRecord, TaskRecord,
 };
 
 /// An object without what is null.
@@ -129,11 +129,11 @@ pub const fn lock_word(standing: LockStanding) -> &'static str {
 }
 
 /// A runner, as the seed's schema has it.
-pub fn runner(runner: &AgentRunnerRecord) -> Json {
-    let live = matches!(runner.status, RunnerStatus::Idle | RunnerStatus::Running);
+pub fn runner(seen: &SeenRunner) -> Json {
+    let runner = &seen.runner;
     present(json!({
         "id": runner.id.to_string(),
-        "status": runner.status.as_str(),
+        "status": seen.word(),
         "projectPath": runner.project_path,
         "section": runner.section_id,
         "currentTask": runner.current_task_id.map(|id| id.to_string()),
@@ -142,7 +142,7 @@ pub fn runner(runner: &AgentRunnerRecord) -> Json {
         "lastHeartbeat": runner.heartbeat_at.to_string(),
         "pid": runner.pid,
         "host": runner.host,
-        "stopping": runner.stop.filter(|_| live).map(crate::records::StopLevel::as_str),
-        "error": runner.error,
+        "stopping": runner.stop.filter(|_| seen.is_live()).map(crate::records::StopLevel::as_str),
+        "error": seen.error(),
     }))
 }

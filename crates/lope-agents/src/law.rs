@@ -2,12 +2,13 @@
 //!
 //! `settle`: what the end of an attempt means for its task. `decide`: what a person may decide.
 //! `lock`: who holds a task. `select`: which task is next. `budget`: whether it may be started.
-//! `unstarted`: when a start that failed is tried again. `waiting`: in which order tasks are added. `wakeup`: what becomes of the projects of a snapshot. `watched`: whose silence is believed. Times and facts about processes come in;
+//! `seen`: how a runner stands. `unstarted`: when a start that failed is tried again. `waiting`: in which order tasks are added. `wakeup`: what becomes of the projects of a snapshot. `watched`: whose silence is believed. Times and facts about processes come in;
 //! nothing here reads a clock, a store or a process.
 
 pub mod budget;
 pub mod decide;
 pub mod lock;
+pub mod seen;
 pub mod select;
 pub mod settle;
 pub mod unstarted;

@@ -13,6 +13,7 @@
 
 mod json;
 mod markdown;
+mod sound;
 mod transfer;
 
 use lope_model::id::TaskId;

@@ -3,6 +3,7 @@
 use lope_agents::board::{
     AttemptStart, BoardError, ClaimOutcome, NotBegun, RunnerPlace, TaskDraft, TaskFilter, TaskToken,
 };
+use lope_agents::describe;
 use lope_agents::law::decide::Decision;
 use lope_agents::law::lock::LockStanding;
 use lope_agents::law::select::{NotEligible, TaskQuery};
@@ -259,6 +260,42 @@ async fn a_section_is_worked_in_by_one() {
     );
     work(&stage, &held, StopReason::Success).await;
     assert_eq!(claimed(&stage, one).await.task.title, "b");
+}
+
+/// A runner that was killed is not told of as running until somebody comes and ends it.
+#[tokio::test]
+async fn a_runner_whose_process_is_gone_is_told_of_as_dead() {
+    let stage = Stage::new().await;
+    let task = stage.task("a").await;
+    let (killed, alive) = (stage.runner().await, stage.runner().await);
+    let status = RunnerStatus::Running;
+    let beat = stage.board.beat(killed, status, Some(task.id)).await;
+    assert!(beat.unwrap().is_some());
+    let shown = async |id: RunnerId| {
+        let seen = stage.board.seen_runner(&id.to_string()).await.unwrap();
+        let all = stage.board.runners().await.unwrap();
+        assert!(all.contains(&seen), "the list says the same: {all:?}");
+        let view = stage.board.view(Some(PROJECT)).await.unwrap();
+        let own = view.seen_runners().find(|it| it.runner.id == id);
+        assert!(own.is_none_or(|own| own == seen), "and the view");
+        describe::runner(&seen)
+    };
+    assert_eq!(shown(killed).await["status"], "running");
+    stage.prove(killed, ProcessProof::Gone);
+    let dead = shown(killed).await;
+    assert_eq!(dead["status"], "dead", "{dead}");
+    assert_eq!(dead["currentTask"], task.id.to_string(), "{dead}");
+    let why = "its process is gone; the next runner takes its task back";
+    assert_eq!(dead["error"], why, "{dead}");
+    let beside = shown(alive).await;
+    assert_eq!(beside["status"], "running", "{beside}");
+    assert_eq!(beside.get("error"), None, "{beside}");
+    let failed = RunnerStatus::Failed;
+    let ended = stage.board.end_runner(killed, failed, Some("it is over"));
+    assert!(ended.await.unwrap().is_some());
+    let ended = shown(killed).await;
+    assert_eq!(ended["status"], "failed", "it was ended: {ended}");
+    assert_eq!(ended["error"], "it is over", "{ended}");
 }
 
 /// "One active runner per project is a constraint in the store"

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lope_agents::board::{AgentBoard, BoardError, TaskFilter};
+use lope_agents::board::{AgentBoard, BoardError, TaskDraft, TaskFilter};
 use lope_agents::law::TaskRules;
 use lope_agents::records::ReviewBy;
-use lope_agents::task_list::{ListedTask, import, read_markdown};
+use lope_agents::task_list::{ListedTask, import, missing, read_markdown};
+use lope_model::id::TaskId;
 use lope_model::limit;
 use lope_store::faults::{InjectedFault, StoreCall, with_faults};
 use lope_store::{MemoryStore, Store, StoreError};
@@ -142,4 +143,30 @@ async fn a_title_that_is_named_by_id_is_no_other_of_the_same_title() {
         let imported = imported.unwrap();
         assert_eq!((imported.added.len(), imported.skipped), (added, skipped));
     }
+}
+
+/// What a task of a list waits for is there, or the list is refused with the line of the task; whether it is
+/// added or only asked for.
+#[tokio::test]
+async fn a_task_that_waits_for_one_that_is_nowhere_is_told_with_its_line() {
+    let board = board_on(MemoryStore::open());
+    board.add_project(PROJECT, None).await.unwrap();
+    board.add_project("/projects/other", None).await.unwrap();
+    let there = vec![TaskDraft::new("/projects/other", "there")];
+    let there = board.add_tasks(there).await.unwrap().remove(0).id;
+    let list = |needed: TaskId| {
+        let waits = format!(r#"<!-- {{"dependencies":["{there}","{needed}"]}} -->"#);
+        read_markdown(&format!("# List\n- [ ] first\n- [ ] second {waits}\n")).unwrap()
+    };
+    let nowhere = TaskId::from_uuid(uuid::Uuid::from_u128(15));
+    let listed = list(nowhere);
+    let message = format!("there is no task '{nowhere}', for which this one waits");
+    let wrong = BoardError::BadList { line: 3, message };
+    let asked = missing(&board, PROJECT, &listed, ReviewBy::None).await;
+    assert_eq!(asked.unwrap_err(), wrong);
+    let added = import(&board, PROJECT, &listed, ReviewBy::None).await;
+    assert_eq!(added.unwrap_err(), wrong);
+    assert_eq!(titles(&board).await, ["there"], "nothing of it is added");
+    let added = import(&board, PROJECT, &list(there), ReviewBy::None).await;
+    assert_eq!(added.unwrap().added.len(), 2);
 }

@@ -4,7 +4,7 @@ use lope_agents::law::TaskRules;
 use lope_agents::law::budget::{exhausted, left, looks_back};
 use lope_agents::law::decide::{Decision, decide};
 use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, failures, settle};
-use lope_agents::law::waiting::dependencies_first;
+use lope_agents::law::waiting::{WaitingCircle, dependencies_first};
 use lope_agents::records::{
     AttemptRole, Author, Budget, JsonText, ReviewBy, StopReason, TaskAttemptRecord, TaskRecord,
     TaskStatus,
@@ -402,22 +402,30 @@ async fn what_a_failed_task_asked_is_answered_once() {
 #[tokio::test]
 async fn tasks_are_added_after_those_that_they_wait_for() {
     let id = |number: u128| TaskId::from_uuid(uuid::Uuid::from_u128(number));
-    let blank = at_work(ReviewBy::None).await;
     let order = |waits: &[&[u128]]| {
-        let tasks = waits.iter().enumerate().map(|(place, waits)| {
-            let mut task = blank.clone();
-            task.id = id(place as u128);
-            *task.dependencies = waits.iter().map(|number| id(*number)).collect();
-            task
-        });
+        let needs = waits.iter();
+        let needs = needs.map(|waits| waits.iter().map(|number| id(*number)).collect());
+        let needs: Vec<Vec<TaskId>> = needs.collect();
+        let tasks = needs.iter().enumerate();
+        let tasks = tasks.map(|(place, needs)| (id(place as u128), &needs[..]));
         dependencies_first(&tasks.collect::<Vec<_>>())
+    };
+    let circle = |places: &[u128]| {
+        let ids = places.iter().map(|place| id(*place));
+        Err(WaitingCircle(ids.collect()))
     };
     assert_eq!(order(&[]), Ok(vec![]));
     assert_eq!(order(&[&[], &[], &[]]), Ok(vec![0, 1, 2]));
     assert_eq!(order(&[&[2], &[], &[1]]), Ok(vec![1, 2, 0]));
     assert_eq!(order(&[&[1, 1], &[77]]), Ok(vec![1, 0]));
-    assert_eq!(order(&[&[0]]), Err(id(0)));
-    assert_eq!(order(&[&[], &[2], &[3], &[1]]), Err(id(1)));
+    assert_eq!(order(&[&[0]]), circle(&[0]));
+    assert_eq!(order(&[&[], &[2], &[3], &[1]]), circle(&[1, 2, 3]));
+    // One that waits for those in a circle is in none.
+    assert_eq!(order(&[&[9, 1], &[2], &[1]]), circle(&[1, 2]));
+    let told = order(&[&[1], &[2], &[0]]).unwrap_err().to_string();
+    let [first, second, third] = [id(0), id(1), id(2)];
+    let words = format!("task {first} waits for itself, through {second}, {third}");
+    assert_eq!(told, words);
 }
 
 /// What a reviewer asked is answered for the review: what was worked is not worked again, unless it

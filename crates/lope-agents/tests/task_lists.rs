@@ -250,3 +250,47 @@ proptest! {
         prop_assert_eq!(plain(read_json(&json).unwrap()), plain(tasks), "{}", json);
     }
 }
+
+/// A list that is wrong is refused with the line that is wrong, in either form.
+#[test]
+fn tasks_that_do_not_go_together_are_told_with_their_line() {
+    let id = |number: u128| TaskId::from_uuid(uuid::Uuid::from_u128(number));
+    let [a, b, c] = [id(10), id(11), id(12)];
+    let task = |own: TaskId, needs: Option<TaskId>| {
+        let needs = needs.map_or(String::new(), |id| format!(r#","dependencies":["{id}"]"#));
+        format!(r#""id":"{own}"{needs}"#)
+    };
+    let waits = format!("task {b} waits for itself, through {c}");
+    let rows = [
+        (
+            vec![task(a, None), task(b, None), task(a, None)],
+            4,
+            format!("task {a} stands in line 2 already"),
+        ),
+        (
+            vec![task(a, Some(a))],
+            2,
+            format!("task {a} waits for itself"),
+        ),
+        (
+            vec![task(a, Some(b)), task(b, Some(c)), task(c, Some(b))],
+            3,
+            waits,
+        ),
+    ];
+    for (tasks, line, message) in rows {
+        let items = tasks
+            .iter()
+            .map(|task| format!("- [ ] x <!-- {{{task}}} -->\n"));
+        let markdown = format!("# List\n{}", items.collect::<String>());
+        let items: Vec<String> = tasks
+            .iter()
+            .map(|task| format!(r#"{{"title":"x",{task}}}"#))
+            .collect();
+        let json = format!("[\n{}\n]", items.join(",\n"));
+        for bad in [read_markdown(&markdown), read_json(&json)] {
+            let bad = bad.unwrap_err();
+            assert_eq!((bad.line, &bad.message), (line, &message), "{tasks:?}");
+        }
+    }
+}

@@ -133,10 +133,7 @@ fn following_ends_when_the_runner_was_killed() {
         assert_eq!(follower.said().code, 0, "it ends");
     }
     let shown = shop.json(&["runners", "show", name]);
-    assert_eq!(
-        shown["status"], "running",
-        "nobody has said that it is dead: {shown}"
-    );
+    assert_eq!(shown["status"], "dead", "nobody has ended it: {shown}");
 }
 
 /// "logged … to a file keyed by task, run and attempt"; "an index can be rebuilt from the files": with the store lost,

@@ -150,3 +150,47 @@ fn an_agent_claims_its_own_task_and_no_other() {
     assert_eq!(late.code, 3, "{late:?}");
     assert!(late.err.contains("lease lost"), "{late:?}");
 }
+
+/// "with the token `lope tasks show|note|done|fail|split|ask` speak for its own task and no other … `lope mcp` offers the
+/// same verbs": an agent that names another task does not end its own instead, and what a tool knows nothing of is refused.
+#[test]
+fn an_agent_that_names_another_task_over_mcp_is_refused() {
+    let shop = AgentProject::new();
+    let (id, token) = held(&shop);
+    let other = shop.add("succeed later", &[]);
+    let answers = called(
+        &shop,
+        &token,
+        &[
+            ("task_done", json!({ "task": other, "result": "done" })),
+            ("task_fail", json!({ "task": other, "reason": "why" })),
+            ("task_note", json!({ "task": other, "text": "noted" })),
+            ("task_ask", json!({ "task": other, "question": "which?" })),
+            ("task_split", json!({ "task": other, "titles": ["a part"] })),
+            ("task_done", json!({ "result": "done", "tsk": other })),
+            ("task_add", json!({ "title": "x", "project": "q" })),
+            ("task_next", json!({ "project": "q" })),
+            ("task_show", json!([other])),
+            ("task_show", json!({ "task": other })),
+            ("task_note", json!({ "task": id[..8], "text": "my own" })),
+        ],
+    );
+    for refused in &answers[..5] {
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        let words = refused.to_string();
+        assert!(words.contains("speaks of no other"), "{words}");
+    }
+    for unknown in &answers[5..9] {
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    }
+    assert_eq!(told(&answers[9])["id"], other.as_str(), "looked at");
+    assert_eq!(told(&answers[10])["id"], id.as_str());
+    let (own, before) = (shop.task(&id), shop.task(&other));
+    assert_eq!(own["status"], "in_progress", "{own}");
+    assert_eq!(before["status"], "pending", "{before}");
+    assert!(own.to_string().contains("my own"), "{own}");
+    for task in [&own, &before] {
+        assert!(!task.to_string().contains("noted"), "{task}");
+    }
+    assert_eq!(shop.json(&["tasks", "list"]).as_array().unwrap().len(), 2);
+}

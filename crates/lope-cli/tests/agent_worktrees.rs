@@ -103,6 +103,29 @@ fn an_attempt_that_failed_is_followed_by_one_with_a_fresh_worktree() {
     assert_eq!((none.code, none.err.contains("worktree")), (1, true));
 }
 
+/// "work that was rejected, or that goes on in its tool's session, goes on where it was; any other attempt has a new
+/// one": also that of a task which was completed and then reset, so that each attempt shows what it changed itself.
+#[test]
+fn a_task_that_is_reset_after_its_work_is_worked_on_in_a_fresh_worktree() {
+    let shop = repository();
+    let id = shop.add("succeed", &[]);
+    shop.work();
+    let first = worktree(&shop.task(&id), 0);
+    assert!(first.join("done.log").is_file(), "dirty: it stays");
+    let before = shop.json(&["tasks", "diff", &id, "--attempt", "1"]);
+    shop.lope(&["tasks", "reset", &id]).done();
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "completed", "{task}");
+    let second = worktree(&task, 1);
+    assert_ne!(first, second, "{task}");
+    let done = |folder: &Path| std::fs::read_to_string(folder.join("done.log")).unwrap();
+    assert_eq!(done(&first), format!("succeed {id}\n"));
+    assert_eq!(done(&second), done(&first), "begun from what is committed");
+    let after = shop.json(&["tasks", "diff", &id, "--attempt", "1"]);
+    assert_eq!(before["diff"], after["diff"], "attempt 1 stays as it was");
+}
+
 /// "never deleted while dirty or unpushed", and not kept without need: one whose maker died before its
 /// attempt began is known to nobody, and goes when the next runner comes if nothing is in it.
 #[test]

@@ -221,7 +221,9 @@ impl From<BoardError> for ApiError {
         match error {
             BoardError::Store(error) => error.into(),
             BoardError::Missing { .. } => Self::missing(error.to_string()),
-            BoardError::Ambiguous { .. } | BoardError::Bad(_) => Self::bad(error.to_string()),
+            BoardError::Ambiguous { .. } | BoardError::Bad(_) | BoardError::BadList { .. } => {
+                Self::bad(error.to_string())
+            }
             BoardError::Refused(_) | BoardError::Partly { .. } => Self::conflict(error.to_string()),
         }
     }

@@ -19,7 +19,7 @@ const GRAPH_MAX: usize = 300 * 1024;
 pub fn icon(state: &str) -> &'static str {
     match state {
         "completed" | "done" | "active" => "✓",
-        "failed" => "✗",
+        "failed" | "dead" => "✗",
         "cancelled" | "skipped" | "ended" | "forgiven" => "⊘",
         "retrying" | "lost" | "hang" | "usage_limit" => "↻",
         "running" | "live" => "●",

@@ -4,7 +4,9 @@
 use std::io::Write;
 
 use lope::agents::law::select::TaskQuery;
-use lope::agents::{AttemptStart, ClaimOutcome, RunnerEntry, settings::RunnerSettings};
+use lope::agents::{
+    AttemptStart, ClaimOutcome, LocalMachine, RunnerEntry, settings::RunnerSettings,
+};
 use lope::tokens::Right;
 use lope_model::{RunnerId, Span};
 use serde_json::{Value as Json, json};
@@ -380,11 +382,13 @@ async fn a_runner_of_agents_is_asked_to_stop_from_its_page_by_those_who_may() {
     let board = ground.client.agents(&RunnerSettings::default());
     let place = ground.folder.path().display().to_string();
     board.add_project(&place, None).await.unwrap();
+    // It lives: one that is dead is not asked.
+    let process = LocalMachine::own_process();
     let entry = RunnerEntry {
         id: RunnerId::from_uuid(uuid()),
-        pid: std::process::id(),
-        pid_started: String::new(),
-        boot_id: String::new(),
+        pid: process.pid,
+        pid_started: process.start_time.to_string(),
+        boot_id: process.scope,
         host: "here".to_owned(),
         project: place,
         section: None,

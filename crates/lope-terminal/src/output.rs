@@ -32,7 +32,7 @@ impl Output {
     /// The command's result: `value` with `--json`, otherwise `text`.
     pub fn result(self, value: &Value, text: &str) {
         if self.json {
-            print(&value.to_string());
+            line(value);
         } else if !self.quiet {
             print(text);
         }
@@ -40,20 +40,33 @@ impl Output {
 
     /// Text that is itself what was asked for: printed also when quiet.
     pub fn document(self, value: &Value, text: &str) {
-        print(
-            if self.json {
-                value.to_string()
-            } else {
-                text.to_owned()
-            }
-            .trim_end(),
-        );
+        if self.json {
+            line(value);
+        } else {
+            print(text.trim_end());
+        }
+    }
+
+    /// The same, with every byte of it: what goes into a file through a pipe is what would be written
+    /// into one.
+    pub fn verbatim(self, value: &Value, text: &str) {
+        if self.json {
+            line(value);
+        } else {
+            bytes(text.as_bytes());
+        }
     }
 }
 
-/// One of many values, on a line of its own: what `watch`-like commands print with `--json`.
+/// A value on a line of its own: what commands print with `--json`. Programs read it: nothing that
+/// would look odd in a terminal is left out.
 pub fn line(value: &Value) {
-    print(&value.to_string());
+    let text = format!("{value}\n");
+    if caller::say(|| CommandFrame::Out(text.clone())) {
+        return;
+    }
+    // As for `print`.
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// Text that was asked for and comes bit by bit.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use lope_agents::board::TaskDetail;
-use lope_agents::records::{AttemptRole, StopReason, TaskStatus};
+use lope_agents::records::{AttemptRole, StopReason, TaskAttemptRecord, TaskEventKind, TaskStatus};
 use lope_model::id::TaskId;
 
 use super::TaskRunner;
@@ -91,7 +91,7 @@ enum Workplace {
 }
 
 /// A review looks at what the work left; work that was rejected, asked something or goes on in its
-/// tool's session goes on where it was.
+/// tool's session goes on where it was, unless it is to begin anew.
 fn workplace(detail: &TaskDetail, role: AttemptRole, agent: &str) -> Workplace {
     let mut work = detail
         .attempts
@@ -104,8 +104,8 @@ fn workplace(detail: &TaskDetail, role: AttemptRole, agent: &str) -> Workplace {
     let is_same_session =
         last.agent == agent && last.session.is_some() && last.session == detail.task.session;
     let goes_on = role == AttemptRole::Review
-        || last.stop_reason == Some(StopReason::Success)
-        || is_same_session;
+        || !was_reset(detail, last)
+            && (last.stop_reason == Some(StopReason::Success) || is_same_session);
     match &last.worktree {
         _ if !goes_on => Workplace::Fresh,
         None => Workplace::Project,
@@ -113,6 +113,12 @@ fn workplace(detail: &TaskDetail, role: AttemptRole, agent: &str) -> Workplace {
         Some(path) if role == AttemptRole::Review => Workplace::Gone(path.clone()),
         Some(_) => Workplace::Fresh,
     }
+}
+
+/// Was a task reset since an attempt began? It is worked on from the beginning then.
+fn was_reset(detail: &TaskDetail, attempt: &TaskAttemptRecord) -> bool {
+    let mut events = detail.events.iter();
+    events.any(|event| event.kind == TaskEventKind::Reset && event.at >= attempt.started_at)
 }
 
 /// Does no attempt know of a worktree? Whoever made it died before it began one.
@@ -128,7 +134,7 @@ fn spent(detail: &TaskDetail) -> BTreeSet<&str> {
         detail.task.status,
         TaskStatus::Completed | TaskStatus::Skipped
     );
-    let of = |attempt: &lope_agents::records::TaskAttemptRecord| attempt.worktree.clone();
+    let of = |attempt: &TaskAttemptRecord| attempt.worktree.clone();
     let last = detail.attempts.iter().rev().find_map(of);
     let all = detail.attempts.iter();
     let all = all.filter_map(|attempt| attempt.worktree.as_deref());

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use lope_agents::board::{BoardError, HeldTask};
 use lope_agents::records::{AttemptRole, StopLevel, StopReason, TaskStatus};
+use lope_model::Span;
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
@@ -82,7 +83,7 @@ impl TaskRunner {
             }
             Ok(Ok(false)) => return false,
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "the store does not answer".to_owned(),
+            Err(_) => unanswered(kept.renewed, began, ours),
         };
         self.log.line(&format!("the lock cannot be renewed: {why}"));
         if now < ours {
@@ -134,5 +135,32 @@ impl TaskRunner {
             }
         };
         Ok((!is_expected).then_some(StopReason::Cancel))
+    }
+}
+
+/// Why nothing was heard of a lock while it was surely ours. Whoever was held up himself longer than that
+/// says nothing of the store.
+fn unanswered(renewed: Instant, asked: Instant, ours: Instant) -> String {
+    if asked < ours {
+        return "the store does not answer".to_owned();
+    }
+    let still = Span::from_millis(asked.duration_since(renewed).as_millis() as u64);
+    format!("this process stood still, last renewed it {still} ago, and it may be another's now")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "SIGSTOP a holder past its lease": what comes of it is no fault of the store.
+    #[test]
+    fn who_stood_still_does_not_accuse_the_store() {
+        let renewed = Instant::now();
+        let after = |seconds| renewed + Duration::from_secs(seconds);
+        let told = unanswered(renewed, after(1), after(3));
+        assert_eq!(told, "the store does not answer");
+        let told = unanswered(renewed, after(7), after(3));
+        let words = "this process stood still, last renewed it 7s ago, and it may be another's now";
+        assert_eq!(told, words);
     }
 }

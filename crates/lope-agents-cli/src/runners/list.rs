@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use lope::Client;
+use lope::agents::law::seen::SeenRunner;
 use lope::agents::law::unstarted::UnstartedRunner;
-use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
 use lope::agents::{BoardError, ROUND_ENGINE, describe};
 use serde_json::{Value as Json, json};
 
@@ -21,11 +21,8 @@ pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
     let Some(OpenBoard { client, board }) = context.board_if_there().await? else {
         return Ok(CommandReport::new(json!([]), "no runners"));
     };
-    let is_live = |runner: &AgentRunnerRecord| {
-        matches!(runner.status, RunnerStatus::Idle | RunnerStatus::Running)
-    };
     let mut agents = board.runners().await?;
-    agents.retain(|runner| all || is_live(runner));
+    agents.retain(|seen| all || !seen.has_ended());
     let projects = board.projects().await?;
     let mut engines = client.runners(ENGINE_RUNNERS_MAX).await?;
     // What a runner of agents works with is no runner of its own.
@@ -34,16 +31,17 @@ pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
     let columns = ["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
     let mut table = RuledTable::new("RUNNERS", &columns);
     let mut values = Vec::new();
-    for runner in &agents {
+    for seen in &agents {
+        let runner = &seen.runner;
         table.row(vec![
             short(&runner.id),
-            runner.status.as_str().to_owned(),
+            seen.word().to_owned(),
             runner.pid.map_or("-".to_owned(), |pid| pid.to_string()),
             or_dash(runner.project_path.as_deref()),
             or_dash(runner.section_id.as_deref()),
             clock(&runner.heartbeat_at.to_string()),
         ]);
-        values.push(described(runner));
+        values.push(described(seen));
     }
     for runner in &engines {
         let value = engine(runner);
@@ -62,7 +60,7 @@ pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
     } else {
         table.text()
     };
-    let live = agents.iter().filter(|runner| is_live(runner));
+    let live = agents.iter().filter(|seen| seen.is_live());
     if let Some(warning) = warning(live, context) {
         text = format!("{text}\n\n{warning}");
     }
@@ -81,7 +79,7 @@ fn clock(time: &str) -> String {
     after.chars().take(8).collect()
 }
 
-fn described(runner: &AgentRunnerRecord) -> Json {
+fn described(runner: &SeenRunner) -> Json {
     let mut value = describe::runner(runner);
     value["kind"] = json!("agents");
     value
@@ -113,11 +111,11 @@ fn engine(runner: &lope::runs::RunnerRecord) -> Json {
 
 /// Whoever works in one of several projects is told to leave the others alone.
 fn warning<'a>(
-    live: impl Iterator<Item = &'a AgentRunnerRecord>,
+    live: impl Iterator<Item = &'a SeenRunner>,
     context: &AgentsContext,
 ) -> Option<String> {
     let projects: BTreeSet<&str> = live
-        .filter_map(|runner| runner.project_path.as_deref())
+        .filter_map(|seen| seen.runner.project_path.as_deref())
         .collect();
     if projects.len() < 2 {
         return None;
@@ -168,7 +166,7 @@ pub(super) async fn not_of_agents(
 
 pub(super) async fn show(named: &str, context: &AgentsContext) -> CommandResult {
     let OpenBoard { client, board } = context.board_with("runner", named).await?;
-    let value = match board.runner(named).await {
+    let value = match board.seen_runner(named).await {
         Ok(runner) => described(&runner),
         Err(missing @ BoardError::Missing { .. }) => {
             engine(&engine_named(&client, named).await?.ok_or(missing)?)

@@ -332,18 +332,19 @@ pub(super) async fn start_detached(
 }
 
 async fn started_report(spec: &RunnerSpec, board: &AgentBoard) -> CommandResult {
-    let runner = match board.runner(&spec.id.to_string()).await {
+    let seen = match board.seen_runner(&spec.id.to_string()).await {
         Err(BoardError::Missing { .. }) => {
             let message = "the runner ended before it had its place";
             return Err(CommandError::new(CommandExit::Failed, message));
         }
         found => found?,
     };
+    let runner = &seen.runner;
     let line = format!(
         "started runner {} (pid {}) for {}",
         runner.id,
         runner.pid.unwrap_or_default(),
         spec.project
     );
-    Ok(CommandReport::new(describe::runner(&runner), line))
+    Ok(CommandReport::new(describe::runner(&seen), line))
 }

@@ -63,7 +63,7 @@ pub(super) async fn run(args: StopRunnerArgs, context: &AgentsContext) -> Comman
     let value: Json = stopped
         .iter()
         .map(|(runner, how)| {
-            let mut value = describe::runner(runner);
+            let mut value = describe::runner(&runner.clone().into());
             value["stopped"] = json!(how);
             value
         })

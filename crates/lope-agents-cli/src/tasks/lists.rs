@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use lope::agents::task_list::{
     self, BadTaskList, ListedTask, read_json, read_markdown, write_json, write_markdown,
 };
-use lope::agents::{TaskFilter, describe};
+use lope::agents::{BoardError, TaskFilter, describe};
 use lope_remote::caller;
 use serde_json::{Value as Json, json};
 
@@ -59,13 +59,22 @@ pub(super) async fn import(args: ImportArgs, context: &AgentsContext) -> Command
     };
     let project = context.project(&board, args.project.as_deref()).await?;
     let review = context.review();
+    let placed = |error| match error {
+        BoardError::BadList { line, message } => {
+            CommandError::usage(format!("{}:{line}: {message}", args.file.display()))
+                .hint("'lope tasks list' shows what there is")
+        }
+        other => other.into(),
+    };
     let (added, skipped): (Vec<Json>, usize) = if args.dry_run {
-        let missing = task_list::missing(&board, &project.path, &listed, review).await?;
+        let missing = task_list::missing(&board, &project.path, &listed, review).await;
+        let missing = missing.map_err(placed)?;
         let titles = missing.drafts.iter();
         let titles = titles.map(|task| json!({ "title": task.title }));
         (titles.collect(), missing.skipped)
     } else {
-        let imported = task_list::import(&board, &project.path, &listed, review).await?;
+        let imported = task_list::import(&board, &project.path, &listed, review).await;
+        let imported = imported.map_err(placed)?;
         let added = imported.added.iter().map(describe::task);
         (added.collect(), imported.skipped)
     };
@@ -132,7 +141,7 @@ pub(super) async fn export(args: ExportArgs, context: &AgentsContext) -> Command
     };
     let value = || tasks.iter().map(describe::task).collect::<Json>();
     let Some(file) = args.output else {
-        return Ok(CommandReport::document(value(), text.trim_end()));
+        return Ok(CommandReport::verbatim(value(), text));
     };
     let path = if caller::is_remote() {
         file.clone()

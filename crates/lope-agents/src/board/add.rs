@@ -231,8 +231,9 @@ impl AgentBoard {
                 name: id.to_string(),
             });
         }
-        dependencies_first(added)
-            .map_err(|id| BoardError::Bad(format!("task {id} waits for itself")))
+        let waits = added.iter().map(|task| (task.id, &task.dependencies[..]));
+        let order = dependencies_first(&waits.collect::<Vec<_>>());
+        order.map_err(|circle| BoardError::Bad(circle.to_string()))
     }
 }
 

@@ -10,6 +10,7 @@ use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS};
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause, taken};
 use crate::law::BoardView;
 use crate::law::lock::{is_doubtful, is_stale};
+use crate::law::seen::SeenRunner;
 use crate::law::unstarted::UnstartedRunner;
 use crate::records::{AgentRunnerRecord, BoardRecord, RunnerStatus, StopLevel, TaskLockRecord};
 
@@ -134,11 +135,21 @@ impl AgentBoard {
         }
     }
 
-    /// All runners that there are or were, youngest last.
-    pub async fn runners(&self) -> BoardResult<Vec<AgentRunnerRecord>> {
-        let mut runners: Vec<AgentRunnerRecord> = self.rows(BoardSelect::all(RUNNERS)).await?;
-        runners.sort_by_key(|runner| (runner.started_at, runner.id));
-        Ok(runners)
+    /// All runners that there are or were, as they stand, youngest last.
+    pub async fn runners(&self) -> BoardResult<Vec<SeenRunner>> {
+        let mut seen = self.seen_runners(BoardSelect::all(RUNNERS)).await?;
+        seen.sort_by_key(|it| (it.runner.started_at, it.runner.id));
+        Ok(seen)
+    }
+
+    async fn seen_runners(&self, select: BoardSelect) -> BoardResult<Vec<SeenRunner>> {
+        let mut read = self.board.read(vec![select]).await?;
+        let runners: Vec<AgentRunnerRecord> = taken(&mut read, 0)?;
+        let seen = runners.into_iter().map(|runner| {
+            let proof = self.proof(&runner, &read.clock.boot_id);
+            SeenRunner::new(runner, proof)
+        });
+        Ok(seen.collect())
     }
 
     /// Who is at work, and on what.
@@ -157,8 +168,13 @@ impl AgentBoard {
 
     /// The runner of an id, or of its beginning.
     pub async fn runner(&self, named: &str) -> BoardResult<AgentRunnerRecord> {
+        Ok(self.seen_runner(named).await?.runner)
+    }
+
+    /// The runner of an id, or of its beginning, as it stands.
+    pub async fn seen_runner(&self, named: &str) -> BoardResult<SeenRunner> {
         let select = BoardSelect::all(RUNNERS).prefix("id", named.to_ascii_lowercase());
-        let mut found: Vec<AgentRunnerRecord> = self.rows(select.last(5)).await?;
+        let mut found = self.seen_runners(select.last(5)).await?;
         match found.len() {
             1 if !named.is_empty() => Ok(found.remove(0)),
             0 | 1 => Err(BoardError::Missing {
@@ -167,7 +183,7 @@ impl AgentBoard {
             }),
             _ => Err(BoardError::Ambiguous {
                 name: named.to_owned(),
-                matches: found.iter().map(|runner| runner.id.to_string()).collect(),
+                matches: found.iter().map(|it| it.runner.id.to_string()).collect(),
             }),
         }
     }

@@ -6,6 +6,7 @@ use lope_model::id::TaskId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::sound::sound;
 use super::{BadTaskList, ListedTask, as_added, unmarked};
 use crate::records::{Budget, ReviewBy, TaskStatus};
 
@@ -163,7 +164,7 @@ pub fn read_json(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
         })?;
         tasks.push(document.listed(line)?.checked()?);
     }
-    Ok(tasks)
+    sound(tasks)
 }
 
 pub fn write_json(tasks: &[ListedTask]) -> String {

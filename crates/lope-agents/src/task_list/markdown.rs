@@ -1,6 +1,7 @@
 //! A task list as a Markdown check list.
 
 use super::json::{TaskDocument, read_document};
+use super::sound::sound;
 use super::{BadTaskList, ListedTask, unmarked};
 use crate::records::{Budget, TaskStatus};
 
@@ -20,7 +21,7 @@ pub fn read_markdown(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
         }
     }
     let tasks = list.items.into_iter().map(|item| item.task);
-    tasks.map(ListedTask::checked).collect()
+    sound(tasks.map(ListedTask::checked).collect::<Result<_, _>>()?)
 }
 
 /// A list as far as it is read.

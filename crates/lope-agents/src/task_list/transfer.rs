@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lope_model::id::TaskId;
 use lope_model::limit;
 
 use super::ListedTask;
@@ -99,8 +100,31 @@ pub async fn missing(
         );
         return Err(BoardError::Refused(message));
     }
+    refuse_unknown(board, listed, &drafts, &ids).await?;
     let skipped = listed.len() - drafts.len();
     Ok(MissingTasks { drafts, skipped })
+}
+
+/// Does a task that is to be added wait for one that is nowhere?
+async fn refuse_unknown(
+    board: &AgentBoard,
+    listed: &[ListedTask],
+    drafts: &[TaskDraft],
+    there: &BTreeSet<TaskId>,
+) -> BoardResult<()> {
+    let mut known: BTreeSet<TaskId> = listed.iter().filter_map(|task| task.id).collect();
+    known.extend(there);
+    let needed = drafts.iter().flat_map(|task| task.dependencies.iter());
+    let elsewhere: BTreeSet<TaskId> = needed.copied().filter(|id| !known.contains(id)).collect();
+    let elsewhere: Vec<TaskId> = elsewhere.into_iter().collect();
+    known.extend(board.tasks_of(&elsewhere).await?.iter().map(|task| task.id));
+    let Some(unknown) = elsewhere.into_iter().find(|id| !known.contains(id)) else {
+        return Ok(());
+    };
+    let waits = |task: &&ListedTask| task.dependencies.contains(&unknown);
+    let line = listed.iter().find(waits).map_or(0, |task| task.line);
+    let message = format!("there is no task '{unknown}', for which this one waits");
+    Err(BoardError::BadList { line, message })
 }
 
 /// The tasks of a project as a list has them.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lope::agents::{RoundSettings, TOKEN_VARIABLE, TREE_VARIABLE, TaskToken};
 use lope::executors::inherited;
-use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit};
+use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit, ReportForm};
 use lope_remote::CommandCall;
 
 use super::begin::{captured, secrets};
@@ -19,13 +19,11 @@ pub(crate) async fn run(
     output: Output,
 ) -> CliResult<Exit> {
     let report = lope_agents_cli::run(command, &context(settings, output)?).await?;
-    if report.is_streamed {
-        return Ok(report.exit.into());
-    }
-    if report.is_document {
-        output.document(&report.value, &report.text);
-    } else {
-        output.result(&report.value, &report.text);
+    match report.form {
+        ReportForm::Words => output.result(&report.value, &report.text),
+        ReportForm::Document => output.document(&report.value, &report.text),
+        ReportForm::Verbatim => output.verbatim(&report.value, &report.text),
+        ReportForm::Streamed => {}
     }
     Ok(report.exit.into())
 }

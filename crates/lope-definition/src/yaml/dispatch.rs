@@ -9,7 +9,7 @@
 //! | `agent` | `agent` | `prompt`, `agent`, `cwd`, `role`, `budget`, `silence` |
 
 use lope_expr::{Expr, Template};
-use lope_model::Value;
+use lope_model::{Span, Value};
 
 use super::fields::{Fields, WorkflowReader};
 use super::templates::object;
@@ -171,10 +171,8 @@ impl<'a> WorkflowReader<'a> {
 
     /// A task for an agent, or just its prompt.
     pub(super) fn agent(&mut self, id: NodeId, fields: Fields<'a>) -> StepKind {
-        let budget = fields.get("budget").map(|id| self.template(id));
-        let silence = fields
-            .get("silence")
-            .map(|id| self.span_template(id, "silence"));
+        let budget = fields.get("budget").map(|id| self.budget(id));
+        let silence = fields.get("silence").map(|id| self.silence(id));
         let mut parts = vec![("budget", budget), ("silence", silence)];
         if self.as_text(id).is_some() {
             parts.push(("prompt", Some(self.text_template(id, "agent"))));
@@ -189,6 +187,36 @@ impl<'a> WorkflowReader<'a> {
         }
         let with = object(parts);
         dispatch(executor::AGENT, with)
+    }
+
+    /// What an agent may cost, or an expression that tells it.
+    fn budget(&mut self, id: NodeId) -> Template {
+        let template = self.template(id);
+        let fits = match template.as_literal() {
+            Some(Value::Int(dollars)) => *dollars > 0,
+            Some(Value::Float(dollars)) => *dollars > 0.0 && dollars.is_finite(),
+            Some(Value::Null) | None => true,
+            Some(_) => false,
+        };
+        if !fits {
+            self.mismatch(id, "budget", "an amount of dollars, more than nothing");
+        }
+        template
+    }
+
+    /// How long an agent may say nothing. It is longer than nothing.
+    fn silence(&mut self, id: NodeId) -> Template {
+        let template = self.span_template(id, "silence");
+        let is_none = match template.as_literal() {
+            Some(Value::Str(text)) => text.parse::<Span>() == Ok(Span::ZERO),
+            Some(Value::Int(seconds)) => *seconds == 0,
+            Some(Value::Float(seconds)) => (0.0..0.001).contains(seconds),
+            Some(_) | None => false,
+        };
+        if is_none {
+            self.mismatch(id, "silence", "a duration longer than nothing, such as 10m");
+        }
+        template
     }
 }
 

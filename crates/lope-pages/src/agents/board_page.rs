@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lope::agents::TaskFilter;
+use lope::agents::law::seen::SeenRunner;
 use lope::agents::records::{
     AgentRunnerRecord, ProjectRecord, ReviewBy, StopLevel, TaskAttemptRecord, TaskRecord,
     TaskStatus,
@@ -17,7 +18,6 @@ use lope_http::reply::{encoded, to};
 use lope_http::shell::{self, Page};
 use maud::{Markup, html};
 
-use super::runners::is_live;
 use super::tasks::{TaskRequest, added};
 use super::words::{dollars, status_word};
 
@@ -59,7 +59,7 @@ struct BoardParts {
     projects: Vec<ProjectRecord>,
     tasks: Vec<TaskRecord>,
     attempts: Vec<TaskAttemptRecord>,
-    runners: Vec<AgentRunnerRecord>,
+    runners: Vec<SeenRunner>,
 }
 
 pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
@@ -79,7 +79,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         attempts.extend(board.attempts(&project.path).await?);
     }
     let mut runners = board.runners().await?;
-    runners.sort_by_key(|runner| (!is_live(runner), std::cmp::Reverse(runner.started_at)));
+    runners.sort_by_key(|it| (!it.is_live(), std::cmp::Reverse(it.runner.started_at)));
     let parts = BoardParts {
         projects,
         tasks,
@@ -123,7 +123,7 @@ fn sentence(parts: &BoardParts) -> Markup {
         .iter()
         .filter(|task| task.status == TaskStatus::Review && task.review == ReviewBy::Person)
         .count();
-    let live = parts.runners.iter().filter(|it| is_live(it)).count();
+    let live = parts.runners.iter().filter(|it| it.is_live()).count();
     let cost: i64 = parts
         .attempts
         .iter()
@@ -225,21 +225,21 @@ fn add_form(context: &ServerContext, projects: &[ProjectRecord], only: Option<&s
 }
 
 fn runners_table(context: &ServerContext, parts: &BoardParts, acts: bool) -> Markup {
-    let title = |runner: &AgentRunnerRecord| {
-        let id = runner.current_task_id?;
+    let title = |seen: &SeenRunner| {
+        let id = seen.runner.current_task_id.filter(|_| seen.is_live())?;
         parts.tasks.iter().find(|task| task.id == id)
     };
     html! {
         @if parts.runners.is_empty() { (empty("No runner of agents was ever up. Start one in a project's folder:", "lope runners start")) }
         @else { table {
             thead { tr { th { "State" } th { "Project" } th { "At work on" } th.number.less { "Process" } th.number { "Heartbeat" } th.number.less { "Up since" } th {} } }
-            tbody { @for runner in parts.runners.iter().take(RUNNERS) { tr {
-                td { (state(runner_word(runner))) }
+            tbody { @for (seen, runner) in parts.runners.iter().take(RUNNERS).map(|it| (it, &it.runner)) { tr {
+                td { (state(runner_word(seen))) }
                 td.wide title=[runner.project_path.as_ref()] { (runner.project_path.as_deref().map_or("–", |path| path.rsplit('/').next().unwrap_or(path))) }
-                td.wide { @if let Some(task) = title(runner) { a href=(context.path(&format!("/agents/tasks/{}", task.id))) { (brief(&task.title, 80)) } } @else if let Some(error) = &runner.error { (brief(error, 120)) } }
+                td.wide { @if let Some(task) = title(seen) { a href=(context.path(&format!("/agents/tasks/{}", task.id))) { (brief(&task.title, 80)) } } @else if let Some(error) = seen.error() { (brief(error, 120)) } }
                 td.number.less { @if let Some(pid) = runner.pid { (pid) } }
                 td.number.tight { (ago(runner.heartbeat_at)) } td.number.tight.less { (ago(runner.started_at)) }
-                td.tight { @if acts && is_live(runner) && runner.stop.is_none() { (stop_form(context, runner)) } }
+                td.tight { @if acts && seen.is_live() && runner.stop.is_none() { (stop_form(context, runner)) } }
             } } }
         } }
     }
@@ -257,9 +257,9 @@ fn stop_form(context: &ServerContext, runner: &AgentRunnerRecord) -> Markup {
 /// Asks a runner to end its task and then itself.
 pub(super) async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let board = context.board();
-    let runner = board.runner(call.param("id")).await?;
-    let said = if is_live(&runner) {
-        board.ask_to_stop(runner.id, StopLevel::Drain).await?;
+    let seen = board.seen_runner(call.param("id")).await?;
+    let said = if seen.is_live() {
+        board.ask_to_stop(seen.runner.id, StopLevel::Drain).await?;
         "The runner ends what it is at work on, then stops."
     } else {
         "The runner has ended already."
@@ -268,12 +268,8 @@ pub(super) async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     Ok(told(&context, &path, said))
 }
 
-fn runner_word(runner: &AgentRunnerRecord) -> &'static str {
-    match (
-        is_live(runner),
-        runner.stop.is_some(),
-        runner.status.as_str(),
-    ) {
+fn runner_word(seen: &SeenRunner) -> &'static str {
+    match (seen.is_live(), seen.runner.stop.is_some(), seen.word()) {
         (true, true, _) => "stopping",
         (_, _, "completed") => "ended",
         (_, _, word) => word,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lope::agents::describe;
-use lope::agents::records::{AgentRunnerRecord, RunnerStatus, StopLevel};
+use lope::agents::records::StopLevel;
 use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
@@ -66,22 +66,17 @@ struct ReleaseRequest {
     force: bool,
 }
 
-/// Has it not ended?
-pub(crate) fn is_live(runner: &AgentRunnerRecord) -> bool {
-    matches!(runner.status, RunnerStatus::Idle | RunnerStatus::Running)
-}
-
 async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let all = call.flag("all")?;
     let mut runners = context.board().runners().await?;
-    runners.retain(|runner| all || is_live(runner));
+    runners.retain(|seen| all || !seen.has_ended());
     let from = runners.len().saturating_sub(RUNNERS);
     let listed: Vec<Json> = runners[from..].iter().map(describe::runner).collect();
     Ok(reply::json(&json!({ "runners": listed })))
 }
 
 async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let runner = context.board().runner(call.param("id")).await?;
+    let runner = context.board().seen_runner(call.param("id")).await?;
     Ok(reply::json(&describe::runner(&runner)))
 }
 
@@ -98,12 +93,14 @@ async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         }
     };
     let board = context.board();
-    let runner = board.runner(call.param("id")).await?;
-    if !is_live(&runner) {
+    let mut seen = board.seen_runner(call.param("id")).await?;
+    if seen.has_ended() {
         return Err(ApiError::conflict("the runner has ended already"));
     }
-    let asked = board.ask_to_stop(runner.id, level).await?;
-    Ok(reply::json(&describe::runner(&asked.unwrap_or(runner))))
+    if let Some(asked) = board.ask_to_stop(seen.runner.id, level).await? {
+        seen.runner = asked;
+    }
+    Ok(reply::json(&describe::runner(&seen)))
 }
 
 async fn locks(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
