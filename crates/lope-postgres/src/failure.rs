@@ -142,6 +142,9 @@ fn said(error: &Error) -> String {
     }
 }
 
+const LOCKED: &str =
+    "somebody else has held it for longer than this waits, as one who migrates the store does";
+
 /// What the server said, as far as it matters here.
 struct ServerReport<'a> {
     code: &'a SqlState,
@@ -156,9 +159,11 @@ impl<'a> ServerReport<'a> {
             error.parsed_severity(),
             Some(Severity::Fatal | Severity::Panic)
         );
-        let hint = error
-            .hint()
-            .map_or(String::new(), |hint| format!(" ({hint})"));
+        let hint = match error.hint() {
+            None if *error.code() == SqlState::LOCK_NOT_AVAILABLE => Some(LOCKED),
+            said => said,
+        };
+        let hint = hint.map_or(String::new(), |hint| format!(" ({hint})"));
         Self {
             code: error.code(),
             is_fatal,
