@@ -113,7 +113,9 @@ async fn a_workflow_without_a_priority_has_that_of_its_runners_queue() {
 /// "When it may begin": a run for later waits in its queue, also where a runner starts it itself.
 #[tokio::test]
 async fn a_runner_that_starts_a_run_for_later_leaves_it_until_then() {
-    let runner = Runner::builder().url("memory:").build().await.unwrap();
+    let builder = Runner::builder().url("memory:");
+    let builder = builder.shared_settings(Settings::default());
+    let runner = builder.build().await.unwrap();
     let client = runner.client();
     let plan = deployed(client, "{ name: quick, steps: { a: { let: 1 } } }").await;
     let later = client.now().await.unwrap().plus(Span::from_secs(3_600));

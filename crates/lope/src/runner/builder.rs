@@ -11,7 +11,7 @@ use lope_definition::executor;
 use lope_engine::executor::Executor;
 use lope_engine::secret::Secrets;
 use lope_engine::{Engine, Executors, Settings};
-use lope_model::QueueName;
+use lope_model::{QueueName, Realm};
 use lope_store::{MemoryStore, Store};
 use lope_workers::{Functions, InheritedEnvironment, Logs, Pool, RealmChange};
 use tokio::runtime::{Handle, Runtime};
@@ -96,7 +96,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Also serve `run`, `js`, `http` and `agent` steps; what processes print goes to files in this folder.
+    /// Also serve `run`, `js`, `http` and `agent` steps, and runs of its own queue that are made of them;
+    /// what processes print goes to files in this folder.
     #[must_use]
     pub fn workers(mut self, logs: impl Into<PathBuf>) -> Self {
         self.workers = Some(logs.into());
@@ -232,7 +233,7 @@ impl RunnerBuilder {
             })?;
             settings.name = name.to_string();
             settings.queues = vec![queue];
-            settings.realms = Vec::new();
+            settings.realms = self.workers.iter().map(|_| Realm::default()).collect();
         }
         let mut settings = equipped(settings);
         settings.secrets = self.secrets.take().or(settings.secrets);
