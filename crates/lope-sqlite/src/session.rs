@@ -289,9 +289,9 @@ pub(crate) fn runners(tx: &Tx<'_>, limit: usize) -> Worked<Vec<RunnerRecord>> {
     while let Some(row) = rows.next()? {
         let mut record = match runner_record(row).map_err(StoreError::from) {
             Ok(record) => record,
-            // The next takeover, or `store check`, says more about it.
-            Err(error @ StoreError::Corrupt { .. }) => {
-                tracing::warn!(%error, "a session cannot be read");
+            // The next takeover says more about it, too.
+            Err(StoreError::Corrupt { .. }) => {
+                tracing::warn!("a session cannot be read: `lope store check` tells which");
                 continue;
             }
             Err(error) => return Err(error.into()),
