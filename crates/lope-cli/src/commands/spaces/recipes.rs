@@ -115,7 +115,7 @@ pub(crate) async fn run(
             let action = SpaceAction::All(actions.collect());
             let cell = TypedCell::new(&into, &at);
             ask(&settings()?, cell, action, output, "runs").await?;
-            tell_failures(&report(&into, &settings()?).await?);
+            tell_failures(&report(&into, &settings()?).await?, output);
             Ok(Exit::Done)
         }
         RecipesCommand::Stop { cell } => {
@@ -328,11 +328,11 @@ fn failures_below(report: &ProcessReport) -> Vec<String> {
 }
 
 /// A recipe whose nodes fail runs nevertheless: whoever runs it is told at once.
-fn tell_failures(report: &ProcessReport) {
+fn tell_failures(report: &ProcessReport, output: Output) {
     let lines = failing_lines(report, |_| true).join("\n");
     if !lines.is_empty() {
-        let cell = &report.result;
-        output::complain(&format!("{lines}\n'lope recipes why {cell}' tells more"));
+        let told = format!("{lines}\n'lope recipes why {}' tells more", report.result);
+        output::remark(output, &told);
     }
 }
 
