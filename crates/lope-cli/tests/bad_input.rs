@@ -10,7 +10,7 @@ use crate::stage;
 
 use std::collections::BTreeSet;
 
-use stage::{Home, Said};
+use stage::{Home, Said, until};
 
 /// Commands, and what is wrong with what they are given: arguments, exit code, a word of the
 /// message.
@@ -866,9 +866,17 @@ fn help_and_dry_runs_leave_a_store_as_it_is_byte_by_byte() {
         kept.map(|name| (name.clone(), std::fs::read(name).unwrap()))
             .collect::<Vec<_>>()
     };
-    // A store that was just opened may have been tidied up by it.
-    home.lope(&["tasks", "list"]).done();
+    // What a killed process left in the log is left there.
+    let mut killed = home.command(&["up", "--http", "off"]).spawn().unwrap();
+    let log = home.path().join(".lope/lope.db-wal");
+    until("its session is in the log", || {
+        std::fs::metadata(&log).is_ok_and(|log| log.len() > 0)
+    });
+    killed.kill().unwrap();
+    killed.wait().unwrap();
     let before = bytes();
+    home.lope(&["tasks", "list"]).done();
+    assert!(bytes() == before, "a look changed something");
     let mut dry = BTreeSet::new();
     for command in commands(&home, &[]) {
         let mut words: Vec<&str> = command.split(' ').collect();

@@ -60,6 +60,8 @@ struct Writer {
     checkpointer: Checkpointer,
     announcer: Announcer,
     seen: i64,
+    /// Was anything written here? What only looks leaves the file as it is.
+    has_written: bool,
     /// Is every transaction flushed before it is answered?
     flushes: bool,
     /// A message that was taken out of the queue while a group was being filled.
@@ -155,6 +157,7 @@ pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<Writ
         checkpointer,
         announcer,
         seen: 0,
+        has_written: false,
         flushes: true,
         held_back: None,
     };
@@ -184,7 +187,8 @@ impl Writer {
                 WriterMessage::Stop(done) => {
                     self.checkpointer.stop();
                     // What others have meanwhile is not overwritten.
-                    if self.file.check(&self.db, &self.inner.files).is_ok() {
+                    let is_ours = self.file.check(&self.db, &self.inner.files).is_ok();
+                    if self.has_written && is_ours {
                         checkpoint::finish(&self.db, &self.inner);
                     }
                     drop((self.db, self.queue));
@@ -229,6 +233,7 @@ impl Writer {
     }
 
     fn settle(&mut self, group: Vec<Box<dyn StoreJob>>, notices: Notices) {
+        self.has_written = true;
         for job in group {
             job.settle(Ok(()));
         }
