@@ -150,12 +150,10 @@ impl Engine {
     pub async fn admit(&self, new_run: PendingRun, plan: &Arc<Plan>) -> StoreResult<Admitted> {
         let PendingRun { mut admit, start } = new_run;
         let run = admit.run;
-        let waits = admit.due > start.at || (self.claims && self.limited.contains(&admit.queue));
-        let expected = if waits {
-            None
-        } else {
-            self.adopter.expect(&admit, start, plan)
-        };
+        let waits = admit.due > ProcessClock::new().wall()
+            || (self.claims && self.limited.contains(&admit.queue));
+        let begins = || self.adopter.expect(&admit, start, plan);
+        let expected = if waits { None } else { begins() };
         admit.claimed_by = expected.as_ref().map(Expected::owner);
         let answers = self.store.runs.admit(vec![admit]).await?;
         let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;

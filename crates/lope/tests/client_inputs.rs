@@ -127,6 +127,9 @@ async fn a_runner_that_starts_a_run_for_later_leaves_it_until_then() {
         };
         PreparedRun::new(&plan, options, client.queue_limits()).unwrap()
     };
+    // From its end on the runner is known to the store, and takes on what it starts.
+    let (first, _) = runner.start(prepared(None)).await.unwrap();
+    client.wait(first).await.unwrap();
     let (waits, _) = runner.start(prepared(Some(later))).await.unwrap();
     let (begins, _) = runner.start(prepared(None)).await.unwrap();
     client.wait(begins).await.unwrap();
